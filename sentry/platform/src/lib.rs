@@ -1,0 +1,266 @@
+//! How guest code runs and how the sentry reaches it.
+//!
+//! A [`Platform`] runs guest tasks on host threads, reports what they ask for as [`Event`]s to the task's
+//! [`TaskSink`], and gives the sink a [`Port`] to the stopped task. The kernel above knows nothing of
+//! seccomp, ptrace or signals of the host; the platforms know nothing of files, pids or signals of the guest.
+//!
+//! All of the sentry's `unsafe` code lives in this crate.
+
+pub mod regs;
+
+pub use regs::{Regs, XState};
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// A host error number (positive), as the host kernel returned it to a call made for a guest.
+pub type HostErrno = i32;
+
+/// The guest process behind a [`Port`], [`Space`] or [`TaskControl`] is gone (killed, out of memory, or it
+/// broke its own shim and was killed for it). Nothing more can be done to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gone;
+
+/// Why a host call in the guest failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallError {
+    /// The host kernel refused with this errno.
+    Errno(HostErrno),
+    /// The process died.
+    Gone,
+}
+
+impl From<Gone> for CallError {
+    fn from(_: Gone) -> Self {
+        CallError::Gone
+    }
+}
+
+/// The address range touched is not (wholly) accessible in the guest's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemFault {
+    /// Bytes transferred before the fault.
+    pub done: usize,
+}
+
+/// Which system call convention the guest used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Abi {
+    /// `syscall` in 64-bit mode.
+    X86_64,
+    /// `int 0x80`, or any audit arch that is not x86-64.
+    I386,
+    /// x86-64 with the x32 bit (0x4000_0000) set in the number.
+    X32,
+}
+
+/// A system call as the guest issued it. Hostile: every field is the guest's choice.
+#[derive(Debug, Clone, Copy)]
+pub struct SyscallRequest {
+    /// Convention.
+    pub abi: Abi,
+    /// Number, x32 bit removed.
+    pub nr: u32,
+    /// The six argument registers.
+    pub args: [u64; 6],
+}
+
+/// A processor exception in guest code, as the host described it in siginfo.
+#[derive(Debug, Clone, Copy)]
+pub struct Exception {
+    /// SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP.
+    pub signo: i32,
+    /// `si_code` of the host.
+    pub code: i32,
+    /// `si_addr`.
+    pub addr: u64,
+    /// Processor trap number (uc_mcontext trapno), 0 if unknown.
+    pub trapno: u64,
+    /// Processor error code (uc_mcontext err).
+    pub error_code: u64,
+}
+
+/// What a task's worker reports.
+#[derive(Debug, Clone, Copy)]
+pub enum Event {
+    /// The task exists and was started; it has not run a guest instruction yet.
+    Started,
+    /// A system call; registers are stopped right behind the instruction.
+    Syscall(SyscallRequest),
+    /// An exception; registers point at the faulting instruction (SIGTRAP: as the host has it).
+    Exception(Exception),
+    /// The task was running guest code and was [kicked](TaskControl::kick); registers are at a clean
+    /// instruction boundary of guest code.
+    Interrupted,
+    /// The task was parked and was kicked: the sink has the exclusive port again.
+    Again,
+}
+
+/// What becomes of the task after its sink has dealt with an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// System call done: put the value in rax and go on (registers otherwise as they were or as set by the
+    /// port).
+    Return(i64),
+    /// Go on with the registers as they are now (as set by the port).
+    Resume,
+    /// Keep the task stopped; [`TaskControl::finish`] or [`TaskControl::kick`] ends it.
+    Park,
+    /// The task ends: its host thread runs no guest instruction any more.
+    Exit,
+}
+
+/// Receives the events of one task. Implemented by the kernel.
+pub trait TaskSink: Send + Sync {
+    /// One event, on the thread that owns the task just now. At most one call per task is running at any
+    /// time. Must not sleep for long.
+    fn event(&self, event: Event, port: &mut dyn Port) -> Verdict;
+
+    /// The host thread or process died without a [`Verdict::Exit`]: `signal` is what killed it (usually
+    /// SIGKILL: out of memory, or the platform killed a guest that broke its shim). No event follows.
+    fn gone(&self, signal: i32);
+}
+
+/// Exclusive access to one stopped task.
+///
+/// Host calls run in the guest's own process. They return [`CallError::Errno`] as the host answered; the
+/// caller has already checked policy, limits and that ranges keep out of [`Space::reserved`]; the platform checks the
+/// latter again.
+pub trait Port {
+    /// Whether this port can run host calls and change registers right now. A port handed to a sink by the
+    /// polling thread cannot: its sink answers [`Verdict::Park`] after calling [`TaskControl::kick`], and gets
+    /// [`Event::Again`] with a full port.
+    fn full(&self) -> bool;
+
+    /// General registers.
+    fn regs(&mut self) -> Result<Regs, Gone>;
+
+    /// Replaces the general registers. Values are sanitised as the host's sigreturn does (segments, eflags).
+    fn set_regs(&mut self, regs: &Regs) -> Result<(), Gone>;
+
+    /// The extended state in the layout of a signal frame's fpstate (FXSAVE area, XSAVE header, components;
+    /// standard format, software-reserved bytes filled in, closing magic included).
+    fn xstate(&mut self) -> Result<XState, Gone>;
+
+    /// Replaces the extended state; one that the processor would refuse is an `Errno(EINVAL)`.
+    fn set_xstate(&mut self, state: &XState) -> Result<(), CallError>;
+
+    /// Memory of the task's current space; may be served from data that travelled with the event.
+    fn read_mem(&mut self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault>;
+
+    /// Writes memory of the task's current space; may travel with the verdict.
+    fn write_mem(&mut self, addr: u64, data: &[u8]) -> Result<(), MemFault>;
+
+    /// mmap at exactly `addr` (MAP_FIXED is added). `file`: the host descriptor to map, and the offset in bytes.
+    /// `flags` are Linux MAP_ bits.
+    fn mmap(
+        &mut self,
+        addr: u64,
+        len: u64,
+        prot: i32,
+        flags: i32,
+        file: Option<(BorrowedFd<'_>, u64)>,
+    ) -> Result<(), CallError>;
+
+    /// munmap.
+    fn munmap(&mut self, addr: u64, len: u64) -> Result<(), CallError>;
+
+    /// mprotect.
+    fn mprotect(&mut self, addr: u64, len: u64, prot: i32) -> Result<(), CallError>;
+
+    /// mremap to exactly `new_addr` (MREMAP_MAYMOVE|MREMAP_FIXED when it differs from `old`), plus
+    /// MREMAP_DONTUNMAP when asked.
+    fn mremap(
+        &mut self,
+        old: u64,
+        old_len: u64,
+        new_len: u64,
+        new_addr: u64,
+        dont_unmap: bool,
+    ) -> Result<(), CallError>;
+
+    /// madvise with an advice of the platform's allowed list (EINVAL otherwise).
+    fn madvise(&mut self, addr: u64, len: u64, advice: i32) -> Result<(), CallError>;
+
+    /// Creates a task in a copy of this task's space (fork). The child starts from `start`, with this task's
+    /// extended state; it runs nothing before [`TaskControl::start`].
+    fn fork(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError>;
+
+    /// Creates a task in this task's space (thread, vfork). Otherwise as [`Port::fork`].
+    fn spawn(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError>;
+
+    /// Moves this task alone to a fresh, empty space (exec). The old space lives on for other tasks in it, else
+    /// it ends. Registers are zero afterwards, extended state is the initial one.
+    fn replace_space(&mut self) -> Result<Arc<dyn Space>, CallError>;
+
+    /// Runs guest code for one instruction after the verdict, then reports a SIGTRAP exception
+    /// (code TRAP_TRACE). For ptrace inside the sandbox.
+    fn single_step(&mut self, on: bool) -> Result<(), CallError>;
+}
+
+/// A task just created.
+pub struct NewTask {
+    /// Its space (the parent's own for threads).
+    pub space: Arc<dyn Space>,
+    /// Its control.
+    pub control: Arc<dyn TaskControl>,
+}
+
+/// Controls a task from any thread.
+pub trait TaskControl: Send + Sync {
+    /// Lets a new task begin: its sink gets [`Event::Started`]. Call once.
+    fn start(&self);
+
+    /// Ends a parked system call with this value of rax. The caller guarantees that the task is parked and that
+    /// nobody else finishes or kicks it into an [`Event::Again`] for the same call.
+    fn finish(&self, value: i64);
+
+    /// Makes the task's sink run on its own worker: [`Event::Again`] if it is parked, [`Event::Interrupted`] if it
+    /// runs guest code, at once after its next verdict if an event is being handled. Coalesces, never lost.
+    fn kick(&self);
+
+    /// The host's thread id as the sentry sees it, for affinity and CPU time. Stale when the task is gone.
+    fn host_tid(&self) -> i32;
+}
+
+/// One guest address space.
+pub trait Space: Send + Sync {
+    /// Reads guest memory.
+    fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault>;
+
+    /// Writes guest memory.
+    fn write(&self, addr: u64, data: &[u8]) -> Result<(), MemFault>;
+
+    /// Reads into several host buffers / from several guest ranges at once where that is cheaper.
+    fn readv(&self, guest: &[(u64, usize)], buf: &mut [u8]) -> Result<(), MemFault> {
+        let mut at = 0;
+        for &(addr, len) in guest {
+            let end = at + len;
+            let Some(part) = buf.get_mut(at..end) else { return Err(MemFault { done: at }) };
+            self.read(addr, part).map_err(|f| MemFault { done: at + f.done })?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Address ranges that belong to the platform: no guest mapping may touch them.
+    fn reserved(&self) -> &[core::ops::Range<u64>];
+
+    /// The host's vDSO in this space (address of its ELF header), for AT_SYSINFO_EHDR.
+    fn vdso(&self) -> Option<u64>;
+
+    /// Kills the host process; every task in the space ends without a further event (no [`TaskSink::gone`]).
+    fn kill(&self);
+}
+
+/// Runs guest tasks.
+pub trait Platform: Send + Sync {
+    /// `trap` or `ptrace`.
+    fn name(&self) -> &'static str;
+
+    /// Lowest and one past the highest address that guest mappings may use.
+    fn address_range(&self) -> core::ops::Range<u64>;
+
+    /// A fresh, empty space with one task that is not started.
+    fn first_task(&self, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError>;
+}
