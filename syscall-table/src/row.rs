@@ -1,0 +1,119 @@
+//! The table as data.
+
+use crate::Errno;
+use crate::args::*;
+
+/// How far a system call is supported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    /// Everything the man page says; the handler's path below the sentry's `syscalls` module.
+    Full(&'static str),
+    /// The note says what is missing; the handler's path.
+    Partial(&'static str),
+    /// Answered with ENOSYS and recorded as a gap.
+    Missing,
+    /// Answered with this errno and recorded as a gap; the note says why.
+    Refused(Errno),
+}
+
+impl Level {
+    /// `full`, `partial`, `missing` or `refused`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Full(_) => "full",
+            Level::Partial(_) => "partial",
+            Level::Missing => "missing",
+            Level::Refused(_) => "refused",
+        }
+    }
+
+    /// The handler's path, if there is one.
+    pub const fn handler(self) -> Option<&'static str> {
+        match self {
+            Level::Full(path) | Level::Partial(path) => Some(path),
+            Level::Missing | Level::Refused(_) => None,
+        }
+    }
+}
+
+/// One argument of a system call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArgInfo {
+    /// Name, after the man page.
+    pub name: &'static str,
+    /// Name of its type in [`crate::args`].
+    pub type_name: &'static str,
+    /// What it is.
+    pub kind: ArgKind,
+}
+
+/// One system call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// Number.
+    pub number: u32,
+    /// Name.
+    pub name: &'static str,
+    /// Arguments, at most six.
+    pub args: &'static [ArgInfo],
+    /// Support.
+    pub level: Level,
+    /// What is missing, or why it is refused.
+    pub note: &'static str,
+}
+
+macro_rules! level {
+    (Full($($path:tt)+)) => { Level::Full(stringify!($($path)+)) };
+    (Partial($($path:tt)+)) => { Level::Partial(stringify!($($path)+)) };
+    (Missing) => { Level::Missing };
+    (Refused($errno:ident)) => { Level::Refused(Errno::$errno) };
+}
+
+macro_rules! rows {
+    ($([$number:literal, $name:ident, ($($arg:ident : $ty:ty),*), $level:ident $(($($target:tt)*))?, $note:literal],)*) => {
+        /// Every system call, by ascending number.
+        pub const SYSCALLS: &[Row] = &[$(Row {
+            number: $number,
+            name: stringify!($name),
+            args: &[$(ArgInfo { name: stringify!($arg), type_name: stringify!($ty), kind: <$ty as Arg>::KIND }),*],
+            level: level!($level $(($($target)*))?),
+            note: $note,
+        }),*];
+    };
+}
+
+for_each_syscall!(rows);
+
+const LAST: usize = match SYSCALLS.last() {
+    Some(row) => row.number as usize,
+    None => 0,
+};
+
+/// Index into [`SYSCALLS`] by number; `u16::MAX` where Linux has no call. Building it checks the rows: ascending
+/// numbers (so no number twice), at most six arguments, a note where the level needs one.
+const INDEX: [u16; LAST + 1] = {
+    let mut index = [u16::MAX; LAST + 1];
+    let mut i = 0;
+    while i < SYSCALLS.len() {
+        let row = &SYSCALLS[i];
+        assert!(i == 0 || SYSCALLS[i - 1].number < row.number, "row out of order, or a number twice");
+        assert!(row.args.len() <= 6, "more than six arguments");
+        assert!(
+            matches!(row.level, Level::Full(_) | Level::Missing) || !row.note.is_empty(),
+            "a partial or refused call needs a note"
+        );
+        index[row.number as usize] = i as u16;
+        i += 1;
+    }
+    index
+};
+
+/// The row of a number.
+pub fn by_number(number: u32) -> Option<&'static Row> {
+    SYSCALLS.get(*INDEX.get(number as usize)? as usize)
+}
+
+/// The row of a name.
+pub fn by_name(name: &str) -> Option<&'static Row> {
+    SYSCALLS.iter().find(|row| row.name == name)
+}
