@@ -1,1 +1,45 @@
-//! Placeholder.
+//! What the guest test programs share: raw system calls, checks with a place and a reason, scratch
+//! directories and children.
+//!
+//! A case is a plain function; it passes by returning and fails by panicking ([`eq`], [`err`], [`check`]).
+//! Expected values are what the host kernel answers: every case passes natively before it runs inside.
+
+pub mod call;
+pub mod check;
+pub mod child;
+pub mod fd;
+pub mod mem;
+pub mod sig;
+pub mod tmp;
+
+pub use call::Arg;
+pub use check::{check, eq, err, errname, errs, ok, skip};
+pub use child::{child, exits, in_child, killed_by, reap};
+pub use fd::{now_ms, pipe_pair, shut, sleep_ms, stat_fd};
+pub use mem::{Guarded, bad};
+pub use tmp::{Tmp, cstr};
+
+/// A named test.
+pub struct Case {
+    /// What is tested, as a path component of the test's name.
+    pub name: &'static str,
+    /// The test.
+    pub run: fn(),
+}
+
+/// Declares the cases of a verb: the functions named must be in scope.
+#[macro_export]
+macro_rules! cases {
+    ($($name:ident),* $(,)?) => {
+        pub const CASES: &[$crate::Case] = &[$($crate::Case { name: stringify!($name), run: $name }),*];
+    };
+}
+
+/// A raw system call: what the kernel left in rax, so a negative errno on failure.
+#[macro_export]
+macro_rules! sys {
+    ($nr:expr $(, $arg:expr)* $(,)?) => {{
+        let args: &[usize] = &[$($crate::Arg::arg($arg)),*];
+        $crate::call::raw($nr, args)
+    }};
+}

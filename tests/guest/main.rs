@@ -1,0 +1,77 @@
+//! The guest test program: `guest VERB` runs the cases of a verb one after the other, `guest VERB CASE...` the
+//! named ones, `guest VERB --from CASE` the rest beginning there, `guest VERB --list` names them, `guest
+//! --list` names the verbs. One line for each case: `ok NAME`, `FAIL NAME: why` or `skip NAME: why`; the exit
+//! status is 1 after any failure, 2 for wrong arguments.
+
+use guest_tests::Case;
+use guest_tests::check::{Skip, keep_failures, last_failure};
+use std::panic::catch_unwind;
+
+macro_rules! verbs {
+    ($($verb:ident)*) => {
+        $(mod $verb;)*
+        const VERBS: &[(&str, &[Case])] = &[$((stringify!($verb), $verb::CASES)),*];
+    };
+}
+
+verbs! {
+    read write open close
+}
+
+/// Programs that other cases start by exec: they get their arguments as they are.
+const HELPERS: &[(&str, fn(&[String]) -> i32)] = &[];
+
+fn say(line: &str) {
+    let line = format!("{line}\n");
+    guest_tests::sys!(libc::SYS_write, 1, line.as_bytes(), line.len());
+}
+
+fn run(case: &Case) -> bool {
+    match catch_unwind(case.run) {
+        Ok(()) => say(&format!("ok {}", case.name)),
+        Err(e) => match e.downcast_ref::<Skip>() {
+            Some(Skip(why)) => say(&format!("skip {}: {why}", case.name)),
+            None => {
+                say(&format!("FAIL {}: {}", case.name, last_failure().replace('\n', " ")));
+                return false;
+            }
+        },
+    }
+    true
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((_, f)) = args.first().and_then(|a| HELPERS.iter().find(|(n, _)| n == a)) {
+        std::process::exit(f(&args[1..]));
+    }
+    keep_failures();
+    let verb = match args.first().map(String::as_str) {
+        Some("--list") | None => {
+            VERBS.iter().for_each(|(v, _)| say(v));
+            return;
+        }
+        Some(v) => v,
+    };
+    let Some((_, cases)) = VERBS.iter().find(|(v, _)| *v == verb) else {
+        eprintln!("guest: no verb {verb}");
+        std::process::exit(2);
+    };
+    let names: Vec<&str> = args[1..].iter().map(String::as_str).collect();
+    let known = |n: &&str| cases.iter().any(|c| *c.name == **n);
+    let chosen: Vec<&Case> = match names[..] {
+        [] => cases.iter().collect(),
+        ["--list"] => {
+            cases.iter().for_each(|c| say(c.name));
+            return;
+        }
+        ["--from", n] if known(&n) => cases.iter().skip_while(|c| c.name != n).collect(),
+        _ if names.iter().all(|n| known(n)) => cases.iter().filter(|c| names.contains(&c.name)).collect(),
+        _ => {
+            eprintln!("guest {verb}: no such case among {names:?}");
+            std::process::exit(2);
+        }
+    };
+    let failed = chosen.into_iter().filter(|c| !run(c)).count();
+    std::process::exit(i32::from(failed > 0));
+}

@@ -1,0 +1,39 @@
+//! Descriptors.
+
+use libc::*;
+
+/// A pipe's read and write end.
+#[track_caller]
+pub fn pipe_pair() -> [i32; 2] {
+    let mut p = [0i32; 2];
+    crate::ok(crate::sys!(SYS_pipe2, &mut p, 0));
+    p
+}
+
+/// Closes all of `fds`.
+#[track_caller]
+pub fn shut(fds: impl IntoIterator<Item = i32>) {
+    for fd in fds {
+        crate::eq(crate::sys!(SYS_close, fd), 0);
+    }
+}
+
+/// fstat(2).
+#[track_caller]
+pub fn stat_fd(fd: impl Into<i64>) -> stat {
+    let mut s: stat = unsafe { std::mem::zeroed() };
+    crate::ok(crate::sys!(SYS_fstat, fd.into(), &mut s));
+    s
+}
+
+/// Milliseconds of CLOCK_MONOTONIC.
+pub fn now_ms() -> i64 {
+    let mut t = [0i64; 2];
+    crate::sys!(SYS_clock_gettime, CLOCK_MONOTONIC, &mut t);
+    t[0] * 1000 + t[1] / 1_000_000
+}
+
+/// Sleeps.
+pub fn sleep_ms(ms: u64) {
+    std::thread::sleep(std::time::Duration::from_millis(ms));
+}
