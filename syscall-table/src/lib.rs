@@ -13,10 +13,11 @@ mod table;
 pub mod abi;
 mod errno;
 mod row;
+pub mod sub;
 mod types;
 
 pub use errno::Errno;
-pub use row::{ArgInfo, Level, Row, SYSCALLS, by_name, by_number};
+pub use row::{ArgInfo, Level, Row, SYSCALLS, SubLevel, SubRow, SubTable, by_name, by_number};
 pub use types::{Arg, ArgKind, Pod};
 
 /// Every type that the rows of [`for_each_syscall!`] name: `use syscall_table::args::*;`.

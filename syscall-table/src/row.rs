@@ -117,3 +117,77 @@ pub fn by_number(number: u32) -> Option<&'static Row> {
 pub fn by_name(name: &str) -> Option<&'static Row> {
     SYSCALLS.iter().find(|row| row.name == name)
 }
+
+/// How far one entry of a [`SubTable`] is supported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SubLevel {
+    /// As Linux has it.
+    Full,
+    /// The note says what is missing.
+    Partial,
+    /// A gap: answered as Linux answers what it does not know (EINVAL, ENOTTY, ENOPROTOOPT, ENOENT).
+    Missing,
+    /// A gap: answered with this errno; the note says why.
+    Refused(Errno),
+}
+
+impl SubLevel {
+    /// `full`, `partial`, `missing` or `refused`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SubLevel::Full => "full",
+            SubLevel::Partial => "partial",
+            SubLevel::Missing => "missing",
+            SubLevel::Refused(_) => "refused",
+        }
+    }
+}
+
+/// One flag, command, option or path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SubRow {
+    /// The constant's name, or the path.
+    pub name: &'static str,
+    /// Its value (0 for a path).
+    pub value: u64,
+    /// Support.
+    pub level: SubLevel,
+    /// What is missing, or why it is refused.
+    pub note: &'static str,
+}
+
+/// What is supported of one argument of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SubTable {
+    /// What the rows are: `flags`, `requests`.
+    pub title: &'static str,
+    /// The call, or the file system.
+    pub call: &'static str,
+    /// The rows.
+    pub rows: &'static [SubRow],
+}
+
+impl SubTable {
+    /// The row with this value.
+    pub fn by_value(&self, value: u64) -> Option<&'static SubRow> {
+        self.rows.iter().find(|row| row.value == value)
+    }
+
+    /// Panics if two rows have one value, or a partial or refused row no note. Evaluated at compile time.
+    pub(crate) const fn check(&self) {
+        let mut i = 0;
+        while i < self.rows.len() {
+            let row = &self.rows[i];
+            assert!(
+                matches!(row.level, SubLevel::Full | SubLevel::Missing) || !row.note.is_empty(),
+                "a partial or refused entry needs a note"
+            );
+            let mut j = 0;
+            while j < i {
+                assert!(self.rows[j].value != row.value, "two rows with one value");
+                j += 1;
+            }
+            i += 1;
+        }
+    }
+}

@@ -320,12 +320,12 @@ flags! {
     OpenFlags(i32) 32;
     /// AT_*: *at(2), statx(2).
     AtFlags(i32) 32;
-    /// PROT_*: mmap(2).
+    /// PROT_*: mmap(2). The kernel takes a long but knows no bit above 31.
     MmapProt(i32) 32;
-    /// MAP_*: mmap(2).
+    /// MAP_*: mmap(2). The kernel takes a long but knows no bit above 31.
     MmapFlags(i32) 32;
     /// MREMAP_*: mremap(2).
-    MremapFlags(i32) 32;
+    MremapFlags(u64) 64;
     /// MS_*: msync(2).
     MsyncFlags(i32) 32;
     /// MADV_*: madvise(2).
@@ -334,8 +334,10 @@ flags! {
     MlockallFlags(i32) 32;
     /// MLOCK_*: mlock2(2).
     MlockFlags(i32) 32;
-    /// CLONE_* and the exit signal: clone(2), unshare(2), setns(2).
+    /// CLONE_* and the exit signal: clone(2), unshare(2).
     CloneFlags(u64) 64;
+    /// CLONE_NEW*: setns(2).
+    NsType(i32) 32;
     /// R_OK and kin: access(2).
     AccessMode(i32) 32;
     /// SEEK_*: lseek(2).

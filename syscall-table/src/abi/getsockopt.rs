@@ -160,3 +160,139 @@ consts! {
         TCP_DELACK_MAX_US = 46;
     }
 }
+
+consts! {
+    /// Options of SOL_IP.
+    IPV4_OPTIONS: i32 {
+        IP_TOS = 1;
+        IP_TTL = 2;
+        IP_HDRINCL = 3;
+        IP_OPTIONS = 4;
+        IP_ROUTER_ALERT = 5;
+        IP_RECVOPTS = 6;
+        IP_RETOPTS = 7;
+        IP_PKTINFO = 8;
+        IP_PKTOPTIONS = 9;
+        IP_MTU_DISCOVER = 10;
+        IP_RECVERR = 11;
+        IP_RECVTTL = 12;
+        IP_RECVTOS = 13;
+        IP_MTU = 14;
+        IP_FREEBIND = 15;
+        IP_IPSEC_POLICY = 16;
+        IP_XFRM_POLICY = 17;
+        IP_PASSSEC = 18;
+        IP_TRANSPARENT = 19;
+        IP_RECVORIGDSTADDR = 20;
+        IP_MINTTL = 21;
+        IP_NODEFRAG = 22;
+        IP_CHECKSUM = 23;
+        IP_BIND_ADDRESS_NO_PORT = 24;
+        IP_RECVFRAGSIZE = 25;
+        IP_RECVERR_RFC4884 = 26;
+        IP_MULTICAST_IF = 32;
+        IP_MULTICAST_TTL = 33;
+        IP_MULTICAST_LOOP = 34;
+        IP_ADD_MEMBERSHIP = 35;
+        IP_DROP_MEMBERSHIP = 36;
+        IP_UNBLOCK_SOURCE = 37;
+        IP_BLOCK_SOURCE = 38;
+        IP_ADD_SOURCE_MEMBERSHIP = 39;
+        IP_DROP_SOURCE_MEMBERSHIP = 40;
+        IP_MSFILTER = 41;
+        IP_MULTICAST_ALL = 49;
+        IP_UNICAST_IF = 50;
+        IP_LOCAL_PORT_RANGE = 51;
+        IP_PROTOCOL = 52;
+    }
+}
+
+consts! {
+    /// Options of SOL_IPV6.
+    IPV6_OPTIONS: i32 {
+        IPV6_ADDRFORM = 1;
+        IPV6_2292PKTINFO = 2;
+        IPV6_2292HOPOPTS = 3;
+        IPV6_2292DSTOPTS = 4;
+        IPV6_2292RTHDR = 5;
+        IPV6_2292PKTOPTIONS = 6;
+        IPV6_CHECKSUM = 7;
+        IPV6_2292HOPLIMIT = 8;
+        IPV6_NEXTHOP = 9;
+        IPV6_AUTHHDR = 10;
+        IPV6_FLOWINFO = 11;
+        IPV6_UNICAST_HOPS = 16;
+        IPV6_MULTICAST_IF = 17;
+        IPV6_MULTICAST_HOPS = 18;
+        IPV6_MULTICAST_LOOP = 19;
+        IPV6_ADD_MEMBERSHIP = 20;
+        IPV6_DROP_MEMBERSHIP = 21;
+        IPV6_ROUTER_ALERT = 22;
+        IPV6_MTU_DISCOVER = 23;
+        IPV6_MTU = 24;
+        IPV6_RECVERR = 25;
+        IPV6_V6ONLY = 26;
+        IPV6_JOIN_ANYCAST = 27;
+        IPV6_LEAVE_ANYCAST = 28;
+        IPV6_MULTICAST_ALL = 29;
+        IPV6_ROUTER_ALERT_ISOLATE = 30;
+        IPV6_RECVERR_RFC4884 = 31;
+        IPV6_FLOWLABEL_MGR = 32;
+        IPV6_FLOWINFO_SEND = 33;
+        IPV6_IPSEC_POLICY = 34;
+        IPV6_XFRM_POLICY = 35;
+        IPV6_HDRINCL = 36;
+        IPV6_RECVPKTINFO = 49;
+        IPV6_PKTINFO = 50;
+        IPV6_RECVHOPLIMIT = 51;
+        IPV6_HOPLIMIT = 52;
+        IPV6_RECVHOPOPTS = 53;
+        IPV6_HOPOPTS = 54;
+        IPV6_RTHDRDSTOPTS = 55;
+        IPV6_RECVRTHDR = 56;
+        IPV6_RTHDR = 57;
+        IPV6_RECVDSTOPTS = 58;
+        IPV6_DSTOPTS = 59;
+        IPV6_RECVPATHMTU = 60;
+        IPV6_PATHMTU = 61;
+        IPV6_DONTFRAG = 62;
+        IPV6_RECVTCLASS = 66;
+        IPV6_TCLASS = 67;
+        IPV6_AUTOFLOWLABEL = 70;
+        IPV6_ADDR_PREFERENCES = 72;
+        IPV6_MINHOPCOUNT = 73;
+        IPV6_ORIGDSTADDR = 74;
+        IPV6_TRANSPARENT = 75;
+        IPV6_UNICAST_IF = 76;
+        IPV6_RECVFRAGSIZE = 77;
+        IPV6_FREEBIND = 78;
+    }
+}
+
+consts! {
+    /// Options of SOL_UDP.
+    UDP_OPTIONS: i32 {
+        UDP_CORK = 1;
+        UDP_ENCAP = 100;
+        UDP_NO_CHECK6_TX = 101;
+        UDP_NO_CHECK6_RX = 102;
+        UDP_SEGMENT = 103;
+        UDP_GRO = 104;
+    }
+}
+
+consts! {
+    /// Options of SOL_NETLINK.
+    NETLINK_OPTIONS: i32 {
+        NETLINK_ADD_MEMBERSHIP = 1;
+        NETLINK_DROP_MEMBERSHIP = 2;
+        NETLINK_PKTINFO = 3;
+        NETLINK_BROADCAST_ERROR = 4;
+        NETLINK_NO_ENOBUFS = 5;
+        NETLINK_LISTEN_ALL_NSID = 8;
+        NETLINK_LIST_MEMBERSHIPS = 9;
+        NETLINK_CAP_ACK = 10;
+        NETLINK_EXT_ACK = 11;
+        NETLINK_GET_STRICT_CHK = 12;
+    }
+}

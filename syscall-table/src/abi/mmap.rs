@@ -81,7 +81,7 @@ consts! {
 
 consts! {
     /// Flags of mremap(2).
-    MREMAP_FLAGS: i32 {
+    MREMAP_FLAGS: u64 {
         MREMAP_MAYMOVE = 1;
         MREMAP_FIXED = 2;
         MREMAP_DONTUNMAP = 4;
