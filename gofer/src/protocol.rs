@@ -28,9 +28,10 @@
 //!
 //! # What is refused by policy
 //!
-//! A walk into a hidden path, and any change to one, answers [`Fault::Denied`] with the rule's name
-//! (`hidden`). It is not an errno, so that the sentry records a denial with the rule, then gives its
-//! program `EACCES`. A directory that contains hidden names lists them with their type and without
+//! A walk into a hidden path that exists, and any change to or creation of one, answers [`Fault::Denied`] with the
+//! rule's name ([`crate::hidden`]). It is not an errno, so that the sentry records a denial with the rule, then gives
+//! its program `EACCES`. A hidden path that does not exist is `ENOENT`, so that programs which look for optional
+//! files carry on. A directory that contains hidden names lists them with their type and without
 //! attributes. File systems that show the kernel's own state (proc, sysfs and the like) are hidden
 //! wherever they are mounted: the sentry has its own, and mounts them without asking the gofer for the mount point.
 //!
@@ -44,10 +45,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The most bytes of one packet: an extended attribute of the largest size (64 KiB) with its name and framing.
-pub const MAX_MESSAGE: usize = 72 * 1024;
-/// A directory page stops growing at about this many encoded bytes.
-pub const PAGE_BYTES: usize = 60 * 1024;
+/// The most bytes of one packet: fits an extended attribute of the largest size, and a directory page.
+pub const MAX_MESSAGE: usize = 100 * 1024;
+/// A directory page grows no further, but for what one read of the host gave, once it has this many bytes.
+pub const PAGE_BYTES: usize = 64 * 1024;
 /// The longest name, in bytes (`NAME_MAX`).
 pub const MAX_NAME: usize = 255;
 /// The most components of one walk.
@@ -68,7 +69,7 @@ pub struct NodeId(pub u64);
 pub struct Bytes(pub Vec<u8>);
 
 /// Seconds and nanoseconds since the epoch.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize)]
 pub struct Time {
     /// Seconds; negative before 1970.
     pub sec: i64,
@@ -76,7 +77,7 @@ pub struct Time {
     pub nsec: u32,
 }
 
-/// What statx(2) tells of an inode. Ids are those of the initial user namespace (see `oracle`).
+/// What statx(2) tells of an inode. Ids are those of the initial user namespace (see [`crate::oracle`]).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Attr {
     /// Type and permission bits, as `st_mode`.

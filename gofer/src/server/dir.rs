@@ -1,0 +1,164 @@
+//! Directory pages.
+//!
+//! A directory is read through an open descriptor that waits, with its position, for the next page, so that a
+//! listing is linear in its entries even where seeking in a directory is not cheap. Any other cursor opens the
+//! directory again and seeks.
+
+use std::collections::VecDeque;
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use parking_lot::Mutex;
+use rustix::fs::{FileType, Mode, OFlags, RawDir, SeekFrom, openat2, seek};
+use rustix::io::Errno;
+
+use crate::protocol::{Attr, Bytes, DirEntry, DirPage, NodeId, PAGE_BYTES, Response};
+
+use super::attr::{read_attr, read_attr_at};
+use super::nodes::Node;
+use super::walk::{BENEATH, open_component};
+use super::{Answer, Server};
+
+/// Bytes of one getdents64. It bounds how far a page goes beyond `PAGE_BYTES`: at most 170 entries of
+/// at most `ENTRY_BYTES` and a short name.
+const READ_BYTES: usize = 4096;
+/// The most bytes an entry takes beside its name.
+const ENTRY_BYTES: usize = 184;
+/// Directories that wait for their next page.
+const WAITING: usize = 32;
+
+/// Open directories between pages, oldest first.
+#[derive(Default)]
+pub(super) struct Streams(Mutex<VecDeque<Stream>>);
+
+struct Stream {
+    dir: NodeId,
+    cursor: u64,
+    fd: OwnedFd,
+}
+
+impl Streams {
+    fn take(&self, dir: NodeId, cursor: u64) -> Option<OwnedFd> {
+        let mut waiting = self.0.lock();
+        let at = waiting.iter().position(|stream| stream.dir == dir && stream.cursor == cursor)?;
+        waiting.remove(at).map(|stream| stream.fd)
+    }
+
+    fn put(&self, stream: Stream) {
+        let mut waiting = self.0.lock();
+        let oldest = if waiting.len() >= WAITING { waiting.pop_front() } else { None };
+        waiting.push_back(stream);
+        drop(waiting);
+        drop(oldest);
+    }
+
+    pub(super) fn forget(&self, dirs: &[NodeId]) {
+        let mut waiting = self.0.lock();
+        if !waiting.is_empty() {
+            waiting.retain(|stream| !dirs.contains(&stream.dir));
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn read_dir(&self, id: NodeId, cursor: u64, attrs: bool) -> Answer {
+        let dir = self.nodes.dir(id)?;
+        let fd = match self.streams.take(id, cursor) {
+            Some(fd) => fd,
+            None => open_at(&dir, cursor)?,
+        };
+        let mut page = DirPage { entries: Vec::new(), next: None };
+        let complete = read_page(&fd, &mut page.entries)?;
+        if attrs {
+            self.fill_attrs(&dir, &fd, &mut page.entries);
+        }
+        if let (false, Some(last)) = (complete, page.entries.last()) {
+            page.next = Some(last.next);
+            self.streams.put(Stream { dir: id, cursor: last.next, fd });
+        }
+        Ok((Response::Dir(page), None))
+    }
+
+    fn fill_attrs(&self, dir: &Node, fd: &OwnedFd, entries: &mut [DirEntry]) {
+        let mut foreign: Vec<(usize, OwnedFd, Attr)> = Vec::new();
+        for (index, entry) in entries.iter_mut().enumerate() {
+            let Ok(name) = std::ffi::CString::new(entry.name.0.as_slice()) else { continue };
+            if self.policy.step(&dir.position, name.as_bytes()).is_err() {
+                continue;
+            }
+            let Ok(mut attr) = read_attr_at(fd, &name) else { continue };
+            let known = self.ids.as_ref().is_none_or(|ids| ids.recall(&mut attr));
+            let plain = attr.dev == dir.dev && self.policy.inode(attr.dev, attr.ino).is_none();
+            if plain && known {
+                entry.attr = Some(attr);
+                continue;
+            }
+            // The rest needs a descriptor: to ask for the owner, or to see what file system it is on.
+            let Ok(place) = open_component(fd.as_fd(), &name) else { continue };
+            let Ok(mut attr) = read_attr(&place) else { continue };
+            if self.visible(dir, &place, &attr).is_err() {
+                continue;
+            }
+            match &self.ids {
+                Some(ids) if !ids.recall(&mut attr) => foreign.push((index, place, attr)),
+                _ => entry.attr = Some(attr),
+            }
+        }
+        let Some(ids) = &self.ids else { return };
+        let mut questions: Vec<(BorrowedFd<'_>, &mut Attr)> =
+            foreign.iter_mut().map(|(_, fd, attr)| (OwnedFd::as_fd(fd), attr)).collect();
+        ids.ask(&mut questions);
+        for (index, _, attr) in foreign {
+            if let Some(entry) = entries.get_mut(index) {
+                entry.attr = Some(attr);
+            }
+        }
+    }
+}
+
+fn open_at(dir: &Node, cursor: u64) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = openat2(dir, c".", flags, Mode::empty(), BENEATH)?;
+    if cursor != 0 {
+        i64::try_from(cursor).map_err(|_| Errno::INVAL)?;
+        seek(&fd, SeekFrom::Start(cursor))?;
+    }
+    Ok(fd)
+}
+
+/// Reads entries until the page is full and no entry that was read is left out. True at the directory's end.
+fn read_page(fd: &OwnedFd, entries: &mut Vec<DirEntry>) -> Result<bool, Errno> {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); READ_BYTES];
+    let mut raw = RawDir::new(fd, &mut buffer);
+    let mut size = 0;
+    loop {
+        if size >= PAGE_BYTES && raw.is_buffer_empty() {
+            return Ok(false);
+        }
+        match raw.next() {
+            None => return Ok(true),
+            Some(Ok(entry)) => {
+                if !is_dot(entry.file_name()) {
+                    let name = Bytes::from(entry.file_name().to_bytes());
+                    size += name.0.len() + ENTRY_BYTES;
+                    let kind = kind(entry.file_type());
+                    let next = entry.next_entry_cookie();
+                    entries.push(DirEntry { name, ino: entry.ino(), kind, next, attr: None });
+                }
+            }
+            // A directory that was removed meanwhile has no more entries.
+            Some(Err(Errno::NOENT)) => return Ok(true),
+            Some(Err(errno)) => return Err(errno),
+        }
+    }
+}
+
+fn is_dot(name: &CStr) -> bool {
+    matches!(name.to_bytes(), b"." | b"..")
+}
+
+/// `DT_*`, which is the type's bits of a mode, shifted.
+fn kind(kind: FileType) -> u8 {
+    if kind == FileType::Unknown { 0 } else { u8::try_from(kind.as_raw_mode() >> 12 & 0xf).unwrap_or(0) }
+}

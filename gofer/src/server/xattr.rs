@@ -1,0 +1,59 @@
+//! Extended attributes. What a name may be, and who may set it, the host decides.
+
+use std::ffi::CString;
+
+use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
+use rustix::io::Errno;
+
+use crate::protocol::{Bytes, MAX_NAME, MAX_XATTR, NodeId, XattrMode};
+
+use super::{Answer, Server, bytes, done};
+
+impl Server {
+    pub(super) fn getxattr(&self, node: NodeId, name: &Bytes) -> Answer {
+        let node = self.nodes.get(node)?;
+        let mut value = vec![0; MAX_XATTR];
+        let length = getxattr(self.self_fds.path(&*node), &xattr_name(name)?, &mut value)?;
+        value.truncate(length);
+        bytes(value)
+    }
+
+    pub(super) fn setxattr(&self, node: NodeId, name: &Bytes, value: &Bytes, mode: XattrMode) -> Answer {
+        let node = self.nodes.get(node)?;
+        self.writable(&node)?;
+        if value.0.len() > MAX_XATTR {
+            return Err(Errno::TOOBIG.into());
+        }
+        let flags = match mode {
+            XattrMode::Any => XattrFlags::empty(),
+            XattrMode::Create => XattrFlags::CREATE,
+            XattrMode::Replace => XattrFlags::REPLACE,
+        };
+        setxattr(self.self_fds.path(&*node), &xattr_name(name)?, &value.0, flags)?;
+        done()
+    }
+
+    pub(super) fn listxattr(&self, node: NodeId) -> Answer {
+        let node = self.nodes.get(node)?;
+        let mut list = vec![0; MAX_XATTR];
+        let length = listxattr(self.self_fds.path(&*node), &mut list)?;
+        list.truncate(length);
+        bytes(list)
+    }
+
+    pub(super) fn removexattr(&self, node: NodeId, name: &Bytes) -> Answer {
+        let node = self.nodes.get(node)?;
+        self.writable(&node)?;
+        removexattr(self.self_fds.path(&*node), &xattr_name(name)?)?;
+        done()
+    }
+}
+
+/// # Errors
+/// `ERANGE`, as Linux has it for a name that is empty or too long.
+fn xattr_name(name: &Bytes) -> Result<CString, Errno> {
+    if name.0.is_empty() || name.0.len() > MAX_NAME {
+        return Err(Errno::RANGE);
+    }
+    CString::new(name.0.as_slice()).map_err(|_| Errno::INVAL)
+}
