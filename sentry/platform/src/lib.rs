@@ -6,7 +6,10 @@
 //!
 //! All of the sentry's `unsafe` code lives in this crate.
 
+pub mod guestfilter;
+mod hostcalls;
 pub mod regs;
+pub mod trap;
 
 pub use regs::{Regs, XState};
 

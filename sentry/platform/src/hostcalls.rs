@@ -1,0 +1,234 @@
+//! Host calls of the sentry that no safe wrapper exists for. One operation each.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// `struct seccomp_notif` (linux/seccomp.h).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Notif {
+    /// Names the notification.
+    pub id: u64,
+    /// Thread id in the receiver's pid namespace.
+    pub pid: u32,
+    /// Unused.
+    pub flags: u32,
+    /// System call number.
+    pub nr: i32,
+    /// Audit architecture.
+    pub arch: u32,
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Arguments.
+    pub args: [u64; 6],
+}
+
+#[repr(C)]
+struct NotifResp {
+    id: u64,
+    val: i64,
+    error: i32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct AddFd {
+    id: u64,
+    flags: u32,
+    srcfd: u32,
+    newfd: u32,
+    newfd_flags: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct PidfdInfo {
+    mask: u64,
+    cgroup: u64,
+    pid: u32,
+    tgid: u32,
+    ppid: u32,
+    rest: [u32; 9],
+}
+
+const NOTIF_RECV: u64 = 0xc050_2100;
+const NOTIF_SEND: u64 = 0xc018_2101;
+const NOTIF_ADDFD: u64 = 0x4018_2103;
+const NOTIF_SET_FLAGS: u64 = 0x4008_2104;
+const PIDFD_GET_INFO: u64 = 0xc040_ff0b;
+
+fn check(ret: i64) -> io::Result<i64> {
+    if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(ret) }
+}
+
+/// Waits for a notification; ENOENT when every task under the listener's filter is gone.
+pub fn notif_recv(listener: BorrowedFd<'_>) -> io::Result<Notif> {
+    let mut notif = Notif::default();
+    // SAFETY: the kernel fills in a struct of exactly this size.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_RECV, &raw mut notif) }.into())?;
+    Ok(notif)
+}
+
+/// Answers a notification.
+pub fn notif_send(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
+    let mut resp = NotifResp { id, val: 0, error: 0, flags: 0 };
+    // SAFETY: the kernel reads a struct of exactly this size.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SEND, &raw mut resp) }.into())?;
+    Ok(())
+}
+
+/// Puts a copy of a descriptor into the process whose notification is pending; its number there.
+pub fn notif_addfd(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut add = AddFd { id, flags: 0, srcfd: fd.as_raw_fd() as u32, newfd: 0, newfd_flags: libc::O_CLOEXEC as u32 };
+    // SAFETY: the kernel reads a struct of exactly this size.
+    let ret = check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_ADDFD, &raw mut add) }.into())?;
+    Ok(ret as u32)
+}
+
+/// Hand-overs on this listener stay on one processor (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP).
+pub fn notif_sync(listener: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the argument is a value, not a pointer.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SET_FLAGS, 1u64) }.into())?;
+    Ok(())
+}
+
+/// What a pidfd stands for.
+#[derive(Debug, Clone, Copy)]
+pub struct PidInfo {
+    /// Process id.
+    pub tgid: i32,
+    /// Its parent.
+    pub ppid: i32,
+}
+
+/// Ids of a pidfd's process in the caller's pid namespace.
+pub fn pidfd_info(pidfd: BorrowedFd<'_>) -> io::Result<PidInfo> {
+    let mut info = PidfdInfo { mask: 1, ..PidfdInfo::default() };
+    // SAFETY: the kernel fills in a struct of exactly this size.
+    check(unsafe { libc::ioctl(pidfd.as_raw_fd(), PIDFD_GET_INFO, &raw mut info) }.into())?;
+    Ok(PidInfo { tgid: info.tgid as i32, ppid: info.ppid as i32 })
+}
+
+fn owned(fd: i64) -> OwnedFd {
+    // SAFETY: the host just returned this descriptor to us and nobody else has it.
+    unsafe { OwnedFd::from_raw_fd(fd as RawFd) }
+}
+
+/// A copy of another process's descriptor.
+pub fn pidfd_getfd(pidfd: BorrowedFd<'_>, fd: u32) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let ret = unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) };
+    Ok(owned(check(ret)?))
+}
+
+/// pidfd_open(2).
+pub fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let ret = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    Ok(owned(check(ret)?))
+}
+
+/// Kills the process of a pidfd.
+pub fn pidfd_kill(pidfd: BorrowedFd<'_>) {
+    // SAFETY: the info pointer may be null.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, 0usize, 0) };
+}
+
+/// Sends a signal to one thread.
+pub fn tgkill(tgid: i32, tid: i32, signo: i32) {
+    // SAFETY: no pointers.
+    unsafe { libc::syscall(libc::SYS_tgkill, tgid, tid, signo) };
+}
+
+/// Reaps the process of a pidfd if it is dead; the signal that ended it, 0 if it exited.
+pub fn reap(pidfd: BorrowedFd<'_>) -> Option<i32> {
+    // SAFETY: an all-zero siginfo_t is valid.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills in a siginfo_t.
+    let ret = unsafe {
+        libc::waitid(libc::P_PIDFD, pidfd.as_raw_fd() as u32, &raw mut info, libc::WEXITED | libc::WNOHANG)
+    };
+    if ret != 0 {
+        // Reaped by somebody else: dead all the same.
+        return Some(libc::SIGKILL);
+    }
+    // SAFETY: waitid fills in the SIGCHLD fields.
+    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    if pid == 0 {
+        return None;
+    }
+    Some(if info.si_code == libc::CLD_EXITED { 0 } else { status & 0x7f })
+}
+
+/// Waits while the shared word has the value; not longer than `limit`.
+pub fn futex_wait(word: &AtomicU32, value: u32, limit: Duration) {
+    let time = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+    // SAFETY: the word and the timespec outlive the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &raw const time, 0usize, 0) };
+}
+
+/// Wakes everybody who waits on the shared word.
+pub fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the word outlives the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX, 0usize, 0usize, 0) };
+}
+
+/// Reads another process's memory; bytes read, 0 on a fault at the start.
+pub fn vm_read(pid: i32, addr: u64, buf: &mut [u8]) -> usize {
+    let local = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
+    let remote = libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: buf.len() };
+    // SAFETY: the local range is the exclusive slice; the remote one is checked by the kernel.
+    let ret = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    usize::try_from(ret).unwrap_or(0)
+}
+
+/// Writes another process's memory; bytes written, 0 on a fault at the start.
+pub fn vm_write(pid: i32, addr: u64, data: &[u8]) -> usize {
+    let local = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
+    let remote = libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: data.len() };
+    // SAFETY: the local range is only read; the remote one is checked by the kernel.
+    let ret = unsafe { libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    usize::try_from(ret).unwrap_or(0)
+}
+
+/// Reads several ranges of another process's memory into one buffer.
+pub fn vm_readv(pid: i32, guest: &[(u64, usize)], buf: &mut [u8]) -> usize {
+    let local = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
+    let remote: Vec<libc::iovec> = guest
+        .iter()
+        .map(|&(addr, len)| libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: len })
+        .collect();
+    // SAFETY: the local range is the exclusive slice; the remote ones are checked by the kernel.
+    let ret = unsafe {
+        libc::process_vm_readv(pid, &raw const local, 1, remote.as_ptr(), remote.len() as libc::c_ulong, 0)
+    };
+    usize::try_from(ret).unwrap_or(0)
+}
+
+/// A sealed memory file of fixed size.
+pub fn shared_memory(name: &std::ffi::CStr, len: u64) -> io::Result<OwnedFd> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is a C string.
+    let fd = owned(check(unsafe { libc::memfd_create(name.as_ptr(), flags) }.into())?);
+    // SAFETY: no pointers.
+    check(unsafe { libc::ftruncate(fd.as_raw_fd(), len as i64) }.into())?;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: no pointers.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) }.into())?;
+    Ok(fd)
+}
+
+/// The time stamp counter.
+#[inline]
+pub fn tsc() -> u64 {
+    // SAFETY: every x86-64 processor has it.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Whether the kernel lets user code read and write FS and GS bases (AT_HWCAP2, HWCAP2_FSGSBASE).
+pub fn has_fsgsbase() -> bool {
+    // SAFETY: reads the auxiliary vector.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
+}

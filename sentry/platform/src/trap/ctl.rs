@@ -1,0 +1,233 @@
+//! The shared area of a guest process as the sentry sees it, and what its words mean.
+//!
+//! The guest writes these words at any time. Each is an atomic, loaded once into an owned value; meaning is given
+//! to the value, never to the word.
+
+use crate::hostcalls;
+use crate::{Abi, Exception, Regs, SyscallRequest};
+use lazaret_shim::layout::{self, Head, MCTX_WORDS, SLOT_SIZE, SLOTS, Slot};
+use memmap2::{MmapOptions, MmapRaw};
+use parking_lot::Mutex;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A mapped shared area.
+pub struct Ctl {
+    map: MmapRaw,
+    file: Mutex<Option<OwnedFd>>,
+}
+
+impl Ctl {
+    /// A fresh area, all zero.
+    pub fn new() -> io::Result<Ctl> {
+        let file = hostcalls::shared_memory(c"lazaret-ctl", layout::CTL_SIZE)?;
+        let map = MmapOptions::new().len(layout::CTL_SIZE as usize).map_raw(&file)?;
+        Ok(Ctl { map, file: Mutex::new(Some(file)) })
+    }
+
+    /// Its file, until [`Ctl::close`].
+    pub fn with_file<T>(&self, f: impl FnOnce(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
+        match &*self.file.lock() {
+            Some(file) => f(file),
+            None => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        }
+    }
+
+    /// Gives up the descriptor; the mappings stay.
+    pub fn close(&self) {
+        self.file.lock().take();
+    }
+
+    /// The head page.
+    pub fn head(&self) -> &Head {
+        // SAFETY: the mapping is page aligned, longer than a Head, lives as long as self, and a Head is nothing
+        // but atomics, valid for any bytes. Its file cannot shrink (sealed).
+        unsafe { &*self.map.as_mut_ptr().cast::<Head>() }
+    }
+
+    /// The slot with this index; an index past the end gives the last one.
+    pub fn slot(&self, index: u32) -> &Slot {
+        let offset = u64::from(index.min(SLOTS - 1)) * SLOT_SIZE;
+        // SAFETY: the offset is inside the mapping and aligned; otherwise as in `head`.
+        unsafe { &*self.map.as_mut_ptr().add(offset as usize).cast::<Slot>() }
+    }
+
+    /// Stores the base filter where the zygote installs it from.
+    pub fn store_filter(&self, filter: &[crate::guestfilter::Insn]) {
+        let room = ((SLOT_SIZE - layout::DATA_OFFSET) / 8) as usize;
+        assert!(filter.len() <= room, "the base filter outgrew its place");
+        for (i, insn) in filter.iter().enumerate() {
+            // SAFETY: below `room`, so inside slot 0's data area; the guest does not exist yet.
+            unsafe {
+                let at = self.map.as_mut_ptr().add(layout::DATA_OFFSET as usize).cast::<crate::guestfilter::Insn>();
+                at.add(i).write(*insn);
+            }
+        }
+        self.head().filter_len.store(filter.len() as u32, Relaxed);
+    }
+
+    /// Makes a slot ready for a new task.
+    pub fn reset(&self, index: u32, xstate: Option<(u64, u32)>) {
+        let slot = self.slot(index);
+        let (at, len) = xstate.unwrap_or((0, 0));
+        slot.req_seq.store(0, Relaxed);
+        slot.rsp_seq.store(0, Relaxed);
+        slot.polling.store(0, Relaxed);
+        slot.rsp_close.store(0, Relaxed);
+        slot.start_xstate.store(at, Relaxed);
+        slot.start_xstate_len.store(len, Relaxed);
+        slot.listener.store(0, Relaxed);
+    }
+}
+
+/// What a request in a slot means.
+#[derive(Debug, Clone, Copy)]
+pub enum Request {
+    /// A new thread reports.
+    Started,
+    /// A system call.
+    Syscall(SyscallRequest),
+    /// A processor exception.
+    Exception(Exception),
+    /// The interrupt signal.
+    Interrupt,
+    /// Anything else: results, a second ring, or nonsense.
+    Other,
+}
+
+const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+const X32_BIT: u32 = 0x4000_0000;
+const SYS_SECCOMP: i32 = 1;
+
+/// Copies the machine context out of a slot.
+pub fn mctx(slot: &Slot) -> [u64; MCTX_WORDS] {
+    std::array::from_fn(|i| slot.req_mctx.get(i).map_or(0, |word| word.load(Relaxed)))
+}
+
+/// Copies the request out of a slot and gives it a meaning.
+pub fn decode(slot: &Slot) -> Request {
+    let kind = slot.req_kind.load(Relaxed);
+    match kind {
+        layout::KIND_STARTED => Request::Started,
+        31 if slot.req_code.load(Relaxed) as i32 == SYS_SECCOMP => Request::Syscall(syscall(slot)),
+        4 | 5 | 7 | 8 | 11 | 31 => {
+            let words = mctx(slot);
+            Request::Exception(Exception {
+                signo: kind as i32,
+                code: slot.req_code.load(Relaxed) as i32,
+                addr: slot.req_addr.load(Relaxed),
+                trapno: words[20],
+                error_code: words[19],
+            })
+        }
+        k if k == layout::INTERRUPT as u32 => Request::Interrupt,
+        _ => Request::Other,
+    }
+}
+
+fn syscall(slot: &Slot) -> SyscallRequest {
+    let nr = (slot.req_nr.load(Relaxed) & 0xffff_ffff) as u32;
+    if slot.req_arch.load(Relaxed) == AUDIT_ARCH_X86_64 {
+        let args = std::array::from_fn(|i| slot.req_args.get(i).map_or(0, |word| word.load(Relaxed)));
+        // A negative number is no x32 call but a number that nobody has.
+        if nr & X32_BIT != 0 && nr & 0x8000_0000 == 0 {
+            return SyscallRequest { abi: Abi::X32, nr: nr & !X32_BIT, args };
+        }
+        return SyscallRequest { abi: Abi::X86_64, nr, args };
+    }
+    let words = mctx(slot);
+    // ebx, ecx, edx, esi, edi, ebp
+    let args = [words[11], words[14], words[12], words[9], words[8], words[10]].map(|word| word & 0xffff_ffff);
+    SyscallRequest { abi: Abi::I386, nr, args }
+}
+
+/// Registers from a machine context.
+pub fn regs(words: &[u64; MCTX_WORDS], fs_base: u64, gs_base: u64, orig_rax: u64) -> Regs {
+    let [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, seg, ..] = *words;
+    Regs {
+        r15,
+        r14,
+        r13,
+        r12,
+        rbp,
+        rbx,
+        r11,
+        r10,
+        r9,
+        r8,
+        rax,
+        rcx,
+        rdx,
+        rsi,
+        rdi,
+        orig_rax,
+        rip,
+        cs: seg & 0xffff,
+        eflags,
+        rsp,
+        ss: seg >> 48,
+        fs_base,
+        gs_base,
+        ds: 0,
+        es: 0,
+        fs: 0,
+        gs: 0,
+    }
+}
+
+/// Puts registers into a machine context, leaving its other words alone. Segment selectors that cannot be user
+/// code and data become the ordinary ones.
+pub fn set_regs(words: &mut [u64; MCTX_WORDS], r: &Regs) {
+    let cs = if r.cs == 0x23 { 0x23 } else { 0x33 };
+    let ss = 0x2b;
+    let general = [
+        r.r8,
+        r.r9,
+        r.r10,
+        r.r11,
+        r.r12,
+        r.r13,
+        r.r14,
+        r.r15,
+        r.rdi,
+        r.rsi,
+        r.rbp,
+        r.rbx,
+        r.rdx,
+        r.rax,
+        r.rcx,
+        r.rsp,
+        r.rip,
+        r.eflags,
+        cs | ss << 48,
+    ];
+    for (word, value) in words.iter_mut().zip(general) {
+        *word = value;
+    }
+}
+
+/// Fuzzing entry: gives `data` as a slot to everything that decodes one.
+pub fn fuzz_slot(data: &[u8]) {
+    let mut words = vec![0u64; (SLOT_SIZE / 8) as usize];
+    for (word, bytes) in words.iter_mut().zip(data.chunks(8)) {
+        let mut whole = [0; 8];
+        for (to, from) in whole.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        *word = u64::from_le_bytes(whole);
+    }
+    let aligned = (0..8).find(|skip| (words.as_ptr() as usize + skip * 8) % 64 == 0).unwrap_or(0);
+    let Some(place) = words.get(aligned..) else { return };
+    if (place.as_ptr() as usize) % 64 != 0 || size_of_val(place) < size_of::<Slot>() {
+        return;
+    }
+    // SAFETY: aligned, long enough, and a Slot is nothing but atomics.
+    let slot = unsafe { &*place.as_ptr().cast::<Slot>() };
+    let _ = decode(slot);
+    let mut copy = mctx(slot);
+    let registers = regs(&copy, slot.req_fs.load(Relaxed), slot.req_gs.load(Relaxed), 0);
+    set_regs(&mut copy, &registers);
+    let _ = super::xstate::length(data);
+    let _ = super::xstate::acceptable(data);
+}

@@ -1,0 +1,167 @@
+//! The trap platform: guest code runs natively; every system call instruction outside the shim raises SIGSYS by a
+//! seccomp filter, and the shim's handler hands the event to the sentry.
+//!
+//! - [`boot`]: the zygote and the guests' namespaces.
+//! - [`process`]: a guest process, its forker, its memory.
+//! - [`task`]: a task's state machine; [`worker`]: its host thread in the sentry; [`port`]: access while stopped.
+//! - [`poller`]: the thread that serves tasks which call often, without any wake-up.
+//! - [`reaper`], [`watchdog`]: processes that died, processes that hang.
+//! - [`ctl`]: the hostile shared area.
+//!
+//! Lock order: a task's state, then a process's lists. No lock is held while a sink runs.
+//!
+//! Needs Linux 6.13 (PIDFD_GET_INFO names the processes that forkers make; killable notification waits are of
+//! 5.19, same-core hand-over of 6.6) and a processor and kernel with FSGSBASE.
+
+mod boot;
+mod ctl;
+mod poller;
+mod port;
+mod process;
+mod reaper;
+mod task;
+mod watchdog;
+mod worker;
+mod xstate;
+
+pub use ctl::fuzz_slot;
+
+use crate::{CallError, NewTask, Platform, Space, TaskControl, TaskSink, guestfilter, hostcalls};
+use lazaret_shim::layout;
+use parking_lot::Mutex;
+use process::{Binding, Process};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::Arc;
+use task::Task;
+
+/// How to run guests.
+#[derive(Debug, Clone, Default)]
+pub struct TrapConfig {
+    /// Put guests into user, mount, pid, net, ipc and uts namespaces of their own. The caller needs the right to
+    /// make a pid namespace (CAP_SYS_ADMIN in its user namespace).
+    pub namespaces: bool,
+    /// A directory of the caller's root to mount the guests' empty root on; `None` if the caller's root is empty
+    /// already, which guests then share.
+    pub empty_dir: Option<PathBuf>,
+    /// Most bytes of address space of one guest process (RLIMIT_AS).
+    pub address_space: Option<u64>,
+    /// Most guest threads (RLIMIT_NPROC, counted in the guests' user namespace).
+    pub tasks: Option<u64>,
+}
+
+/// What all parts share.
+pub struct Runtime {
+    reaper: reaper::Reaper,
+    watchdog: Arc<watchdog::Watchdog>,
+    poller: poller::Poller,
+    pool: Arc<worker::Pool>,
+    /// Tasks that want a processor.
+    busy: AtomicUsize,
+    zygote: Mutex<Option<Zygote>>,
+    /// Where the vDSO lies in every guest, 0 if nowhere.
+    vdso: AtomicU64,
+}
+
+/// The template of guest processes. Its one task never runs: its first report stays unanswered, so that
+/// descriptors can be handed in by it.
+struct Zygote {
+    bind: Binding,
+    bell: u64,
+    close: u32,
+}
+
+impl Runtime {
+    /// A thread in a fresh process.
+    fn fresh(&self) -> Result<Binding, CallError> {
+        let mut guard = self.zygote.lock();
+        let zygote = guard.as_mut().ok_or(CallError::Gone)?;
+        let pending = (zygote.bind.listener.as_fd(), zygote.bell);
+        let (bind, close) = zygote.bind.process.fork(pending, zygote.close, zygote.bind.slot, None)?;
+        zygote.close = close;
+        Ok(bind)
+    }
+}
+
+/// Runs guests by seccomp traps.
+pub struct TrapPlatform {
+    rt: Arc<Runtime>,
+    init: Option<OwnedFd>,
+}
+
+impl TrapPlatform {
+    /// Starts the zygote. To be called before the sentry restricts itself.
+    ///
+    /// # Errors
+    /// One line that says what the host does not allow.
+    pub fn new(config: &TrapConfig) -> Result<Arc<dyn Platform>, String> {
+        if !hostcalls::has_fsgsbase() {
+            return Err("the trap platform needs FSGSBASE (Linux 5.9, nofsgsbase not given)".to_owned());
+        }
+        let text = |what: &'static str| move |e: std::io::Error| format!("{what}: {e}");
+        let ctl = ctl::Ctl::new().map_err(text("shared memory"))?;
+        let (before, size) = boot::vdso_extent();
+        let head = ctl.head();
+        head.vdso_before.store(before, Relaxed);
+        head.vdso_size.store(size, Relaxed);
+        ctl.store_filter(&guestfilter::assemble());
+        head.cmd_kind.store(layout::CMD_THREAD, Relaxed);
+        head.cmd_slot.store(1, Relaxed);
+        head.cmd_seq.store(1, Release);
+        let booted = ctl
+            .with_file(|file| Ok(boot::boot(config, file.as_fd())))
+            .map_err(text("shared memory"))??;
+        ctl.close();
+        let rt = Runtime {
+            reaper: reaper::Reaper::new().map_err(text("reaper"))?,
+            watchdog: watchdog::Watchdog::new().map_err(text("watchdog"))?,
+            poller: poller::Poller::default(),
+            pool: Arc::default(),
+            busy: AtomicUsize::new(0),
+            zygote: Mutex::new(None),
+            vdso: AtomicU64::new(0),
+        };
+        let rt = Arc::new(rt);
+        let dead = |e: CallError| format!("the zygote did not come up: {e:?}");
+        let process = Process::new(&rt, booted.zygote, ctl, 1, 0).map_err(dead)?;
+        let bind = process.bind(1).map_err(dead)?;
+        // No guest code has run yet, so what the zygote says is true.
+        rt.vdso.store(process.ctl.head().vdso.load(Relaxed), Relaxed);
+        let notif = worker::recv(&bind).ok_or_else(|| dead(CallError::Gone))?;
+        *rt.zygote.lock() = Some(Zygote { bind, bell: notif.id, close: 0 });
+        Ok(Arc::new(TrapPlatform { rt, init: booted.init }))
+    }
+}
+
+impl Platform for TrapPlatform {
+    fn name(&self) -> &'static str {
+        "trap"
+    }
+
+    fn address_range(&self) -> std::ops::Range<u64> {
+        0x1_0000..layout::REGION_START
+    }
+
+    fn first_task(&self, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
+        let bind = self.rt.fresh()?;
+        let space: Arc<dyn Space> = bind.process.clone();
+        let task = Task::new(&self.rt, sink, bind, &crate::Regs::default());
+        self.rt.watchdog.add(&task);
+        let control: Arc<dyn TaskControl> = task;
+        Ok(NewTask { space, control })
+    }
+}
+
+impl Drop for TrapPlatform {
+    fn drop(&mut self) {
+        self.rt.zygote.lock().take();
+        if let Some(init) = &self.init {
+            hostcalls::pidfd_kill(init.as_fd());
+            let _ = hostcalls::reap(init.as_fd());
+        }
+        self.rt.reaper.stop();
+        self.rt.watchdog.stop();
+    }
+}

@@ -1,0 +1,447 @@
+//! Access to a stopped task.
+
+use super::ctl;
+use super::process::Binding;
+use super::task::{State, Task};
+use super::worker;
+use super::xstate;
+use crate::{
+    CallError, Event, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskControl, TaskSink, XState, guestfilter,
+    hostcalls,
+};
+use lazaret_shim::layout::{self, MCTX_WORDS};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+/// Registers on their way back to a task.
+#[derive(Debug, Clone, Copy)]
+pub struct Kept {
+    words: [u64; MCTX_WORDS],
+    regs: Regs,
+    bases: (bool, bool),
+}
+
+impl Kept {
+    /// Puts them into the reply lines of a slot.
+    pub fn store(&mut self, slot: &layout::Slot) {
+        ctl::set_regs(&mut self.words, &self.regs);
+        for (to, from) in slot.rsp_mctx.iter().zip(self.words) {
+            to.store(from, Relaxed);
+        }
+        slot.rsp_fs.store(self.regs.fs_base, Relaxed);
+        slot.rsp_gs.store(self.regs.gs_base, Relaxed);
+        slot.rsp_bases.store(u32::from(self.bases.0) | u32::from(self.bases.1) << 1, Relaxed);
+    }
+
+    /// Sets rax.
+    pub fn set_rax(&mut self, value: i64) {
+        self.regs.rax = value as u64;
+    }
+}
+
+/// The port that the trap platform hands to sinks.
+pub struct TrapPort<'a> {
+    task: &'a Arc<Task>,
+    bind: Arc<Binding>,
+    /// The pending notification; `None` for the poller, whose port is not full.
+    bell: Option<u64>,
+    seq: u32,
+    orig_rax: u64,
+    loaded: Option<Kept>,
+    changed: bool,
+    lost: Option<i32>,
+    close: Option<u32>,
+}
+
+/// First address a range may not reach.
+const LIMIT: u64 = layout::REGION_START;
+const MREMAP_MAYMOVE: u64 = 1;
+const MREMAP_FIXED: u64 = 2;
+const MREMAP_DONTUNMAP: u64 = 4;
+const TRAP_FLAG: u64 = 0x100;
+
+fn orig_rax(event: &Event) -> u64 {
+    match event {
+        Event::Syscall(request) => u64::from(request.nr),
+        _ => u64::MAX,
+    }
+}
+
+impl<'a> TrapPort<'a> {
+    /// For a worker that has just received the notification `bell`.
+    pub fn full(task: &'a Arc<Task>, bind: Arc<Binding>, bell: u64, seq: u32, event: &Event) -> TrapPort<'a> {
+        let mut port = Self::hot(task, bind, seq, event);
+        port.bell = Some(bell);
+        let mut st = task.lock();
+        match event {
+            Event::Started => {
+                let regs = st.start;
+                port.begin(&regs);
+            }
+            Event::Again => {
+                port.changed = st.kept.is_some();
+                port.loaded = st.kept.take();
+                port.orig_rax = st.orig_rax;
+            }
+            _ => {}
+        }
+        drop(st);
+        port
+    }
+
+    /// For the poller.
+    pub fn hot(task: &'a Arc<Task>, bind: Arc<Binding>, seq: u32, event: &Event) -> TrapPort<'a> {
+        TrapPort {
+            task,
+            bind,
+            bell: None,
+            seq,
+            orig_rax: orig_rax(event),
+            loaded: None,
+            changed: false,
+            lost: None,
+            close: None,
+        }
+    }
+
+    /// Registers of a thread that has not been in guest code.
+    fn begin(&mut self, regs: &Regs) {
+        let words = ctl::mctx(self.bind.words());
+        self.loaded = Some(Kept { words, regs: *regs, bases: (true, true) });
+        self.changed = true;
+    }
+
+    /// The pending notification.
+    pub fn bell(&self) -> Option<u64> {
+        self.bell
+    }
+
+    /// The request.
+    pub fn seq(&self) -> u32 {
+        self.seq
+    }
+
+    /// Registers are to be written back.
+    pub fn changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The signal that ended the process, if the port noticed that it did.
+    pub fn lost(&self) -> Option<i32> {
+        self.lost
+    }
+
+    /// Sets rax of the registers to go on with.
+    pub fn set_rax(&mut self, value: i64) {
+        self.load().set_rax(value);
+        self.changed = true;
+    }
+
+    /// Puts changed registers into the slot; true if there are any.
+    pub fn store(&mut self) -> bool {
+        // A parent's descriptor of a new child, closed by the shim on its way out.
+        if let Some(close) = self.close.take() {
+            self.bind.words().rsp_close.store(close, Relaxed);
+        }
+        if !self.changed {
+            return false;
+        }
+        let bind = self.bind.clone();
+        self.load().store(bind.words());
+        self.changed = false;
+        true
+    }
+
+    /// Keeps what a parked task will go on with.
+    pub fn keep(&mut self, st: &mut State) {
+        if let Some(close) = self.close.take() {
+            self.bind.words().rsp_close.store(close, Relaxed);
+        }
+        st.kept = if self.changed { self.loaded } else { None };
+        st.orig_rax = self.orig_rax;
+    }
+
+    fn load(&mut self) -> &mut Kept {
+        let (bind, orig_rax) = (&self.bind, self.orig_rax);
+        self.loaded.get_or_insert_with(|| {
+            let slot = bind.words();
+            let words = ctl::mctx(slot);
+            let regs = ctl::regs(&words, slot.req_fs.load(Relaxed), slot.req_gs.load(Relaxed), orig_rax);
+            Kept { words, regs, bases: (false, false) }
+        })
+    }
+
+    fn need_bell(&self) -> Result<u64, Gone> {
+        match (self.bell, self.lost) {
+            (Some(bell), None) => Ok(bell),
+            _ => Err(Gone),
+        }
+    }
+
+    fn set_lost(&mut self) -> Gone {
+        let signal = self.bind.process.ended().unwrap_or(libc::SIGKILL);
+        self.lost = Some(signal);
+        Gone
+    }
+
+    /// Runs a batch of host calls in the task's process.
+    fn calls<const N: usize>(&mut self, batch: &[[u64; 7]; N]) -> Result<[i64; N], Gone> {
+        let bell = self.need_bell()?;
+        let slot = self.bind.words();
+        for (to, from) in slot.calls.iter().zip(batch) {
+            for (word, value) in to.words.iter().zip(from) {
+                word.store(*value, Relaxed);
+            }
+        }
+        slot.rsp_calls.store(N as u32, Relaxed);
+        if let Some(close) = self.close.take() {
+            slot.rsp_close.store(close, Relaxed);
+        }
+        slot.rsp_kind.store(layout::REPLY_CALLS, Relaxed);
+        slot.rsp_seq.store(self.seq, Release);
+        self.task.awaits(true);
+        let bind = self.bind.clone();
+        let sent = hostcalls::notif_send(bind.listener.as_fd(), bell).is_ok();
+        let notif = if sent { worker::recv(&bind) } else { None };
+        self.task.awaits(false);
+        let Some(notif) = notif else {
+            return Err(self.set_lost());
+        };
+        // What the descriptor was closed for is done.
+        slot_close_done(&bind);
+        self.bell = Some(notif.id);
+        self.seq = notif.args[0] as u32;
+        let slot = bind.words();
+        Ok(std::array::from_fn(|i| slot.results.get(i).map_or(-1, |word| word.load(Relaxed))))
+    }
+
+    fn call(&mut self, nr: u64, args: [u64; 6]) -> Result<i64, CallError> {
+        let [a, b, c, d, e, f] = args;
+        let [value] = self.calls(&[[nr, a, b, c, d, e, f]])?;
+        result(value)
+    }
+
+    fn range(&self, addr: u64, len: u64) -> Result<(), CallError> {
+        match addr.checked_add(len) {
+            Some(end) if end <= LIMIT => Ok(()),
+            _ => Err(CallError::Errno(libc::ENOMEM)),
+        }
+    }
+
+    /// Where the frame's extended state lies and how long it is, if it has one.
+    fn frame_xstate(&mut self) -> Option<(u64, u32)> {
+        let at = self.load().words[MCTX_WORDS - 1];
+        if at == 0 {
+            return None;
+        }
+        let mut legacy = [0; 512];
+        if hostcalls::vm_read(self.bind.process.pid, at, &mut legacy) != legacy.len() {
+            return None;
+        }
+        Some((at, xstate::length(&legacy) as u32))
+    }
+
+    fn new_task(&self, bind: Binding, start: &Regs, sink: Arc<dyn TaskSink>) -> NewTask {
+        let space: Arc<dyn Space> = bind.process.clone();
+        let task = Task::new(&self.task.rt, sink, bind, start);
+        self.task.rt.watchdog.add(&task);
+        let control: Arc<dyn TaskControl> = task;
+        NewTask { space, control }
+    }
+}
+
+/// The shim closes before it carries out a reply, so after any later report it has.
+pub fn slot_close_done(bind: &Binding) {
+    bind.words().rsp_close.store(0, Relaxed);
+}
+
+fn result(value: i64) -> Result<i64, CallError> {
+    match value {
+        -4095..=-1 => Err(CallError::Errno(HostErrno::try_from(-value).unwrap_or(libc::EIO))),
+        value => Ok(value),
+    }
+}
+
+impl Port for TrapPort<'_> {
+    fn full(&self) -> bool {
+        self.bell.is_some()
+    }
+
+    fn regs(&mut self) -> Result<Regs, Gone> {
+        Ok(self.load().regs)
+    }
+
+    fn set_regs(&mut self, regs: &Regs) -> Result<(), Gone> {
+        let kept = self.load();
+        kept.bases.0 |= kept.regs.fs_base != regs.fs_base;
+        kept.bases.1 |= kept.regs.gs_base != regs.gs_base;
+        kept.regs = *regs;
+        self.changed = true;
+        Ok(())
+    }
+
+    fn xstate(&mut self) -> Result<XState, Gone> {
+        let at = self.load().words[MCTX_WORDS - 1];
+        if at == 0 {
+            return Ok(xstate::initial());
+        }
+        match self.bind.process.read_xstate(at) {
+            Some(data) => Ok(XState(data)),
+            None => Err(Gone),
+        }
+    }
+
+    fn set_xstate(&mut self, state: &XState) -> Result<(), CallError> {
+        if !xstate::acceptable(&state.0) {
+            return Err(CallError::Errno(libc::EINVAL));
+        }
+        let at = match self.frame_xstate() {
+            Some((at, len)) if len as usize == state.0.len() => at,
+            // A fresh task has none yet: it gets a place in its own stack, below its frames.
+            _ => layout::STACK + layout::STACK_SIZE * u64::from(self.bind.slot) + layout::START_XSTATE,
+        };
+        if hostcalls::vm_write(self.bind.process.pid, at, &state.0) != state.0.len() {
+            return Err(CallError::Gone);
+        }
+        let kept = self.load();
+        if kept.words[MCTX_WORDS - 1] != at {
+            kept.words[MCTX_WORDS - 1] = at;
+            self.changed = true;
+        }
+        Ok(())
+    }
+
+    fn read_mem(&mut self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault> {
+        self.bind.process.read(addr, buf)
+    }
+
+    fn write_mem(&mut self, addr: u64, data: &[u8]) -> Result<(), MemFault> {
+        self.bind.process.write(addr, data)
+    }
+
+    fn mmap(
+        &mut self,
+        addr: u64,
+        len: u64,
+        prot: i32,
+        flags: i32,
+        file: Option<(BorrowedFd<'_>, u64)>,
+    ) -> Result<(), CallError> {
+        self.range(addr, len)?;
+        let (prot, flags) = (prot as u32, flags as u32 | libc::MAP_FIXED as u32);
+        let Some((file, offset)) = file else {
+            self.call(9, [addr, len, prot.into(), flags.into(), u64::MAX, 0])?;
+            return Ok(());
+        };
+        let bell = self.need_bell()?;
+        let fd = match hostcalls::notif_addfd(self.bind.listener.as_fd(), bell, file) {
+            Ok(fd) => u64::from(fd),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Err(self.set_lost().into()),
+            Err(error) => return Err(CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO))),
+        };
+        let map = [9, addr, len, prot.into(), flags.into(), fd, offset];
+        let [mapped, _] = self.calls(&[map, [3, fd, 0, 0, 0, 0, 0]])?;
+        result(mapped).map(|_| ())
+    }
+
+    fn munmap(&mut self, addr: u64, len: u64) -> Result<(), CallError> {
+        self.range(addr, len)?;
+        self.call(11, [addr, len, 0, 0, 0, 0]).map(|_| ())
+    }
+
+    fn mprotect(&mut self, addr: u64, len: u64, prot: i32) -> Result<(), CallError> {
+        self.range(addr, len)?;
+        self.call(10, [addr, len, u64::from(prot as u32), 0, 0, 0]).map(|_| ())
+    }
+
+    fn mremap(
+        &mut self,
+        old: u64,
+        old_len: u64,
+        new_len: u64,
+        new_addr: u64,
+        dont_unmap: bool,
+    ) -> Result<(), CallError> {
+        self.range(old, old_len)?;
+        self.range(new_addr, new_len)?;
+        let mut flags = if old == new_addr { 0 } else { MREMAP_MAYMOVE | MREMAP_FIXED };
+        if dont_unmap {
+            flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+        }
+        self.call(25, [old, old_len, new_len, flags, new_addr, 0]).map(|_| ())
+    }
+
+    fn madvise(&mut self, addr: u64, len: u64, advice: i32) -> Result<(), CallError> {
+        self.range(addr, len)?;
+        match u32::try_from(advice) {
+            Ok(known) if guestfilter::ADVICE.contains(&known) => {
+                self.call(28, [addr, len, known.into(), 0, 0, 0]).map(|_| ())
+            }
+            _ => Err(CallError::Errno(libc::EINVAL)),
+        }
+    }
+
+    fn fork(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
+        let bell = self.need_bell()?;
+        // The child's memory is a copy, so its first state can stay where the parent's frame has it.
+        let xstate = self.frame_xstate();
+        let bind = self.bind.clone();
+        let close = self.close.take().unwrap_or(0);
+        let (child, number) =
+            bind.process.fork((bind.listener.as_fd(), bell), close, bind.slot, xstate)?;
+        self.close = Some(number);
+        Ok(self.new_task(child, start, sink))
+    }
+
+    fn spawn(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
+        self.need_bell()?;
+        let xstate = self.frame_xstate();
+        let thread = self.bind.process.thread(xstate)?;
+        Ok(self.new_task(thread, start, sink))
+    }
+
+    fn replace_space(&mut self) -> Result<Arc<dyn Space>, CallError> {
+        let bell = self.need_bell()?;
+        let fresh = Arc::new(self.task.rt.fresh()?);
+        let Some(notif) = worker::recv(&fresh) else { return Err(CallError::Errno(libc::ENOMEM)) };
+        let old = std::mem::replace(&mut self.bind, fresh.clone());
+        let (old_bell, old_seq) = (bell, self.seq);
+        self.bell = Some(notif.id);
+        self.seq = notif.args[0] as u32;
+        self.close = None;
+        self.orig_rax = u64::MAX;
+        self.begin(&Regs::default());
+        let mut st = self.task.lock();
+        st.bind = fresh.clone();
+        st.seq = self.seq;
+        st.replied = 0;
+        st.dead = None;
+        drop(st);
+        if old.process.release(old.slot) {
+            old.process.silent.store(true, Relaxed);
+            old.process.destroy();
+        } else {
+            let slot = old.words();
+            slot.rsp_kind.store(layout::REPLY_EXIT, Relaxed);
+            slot.rsp_seq.store(old_seq, Release);
+            let _ = hostcalls::notif_send(old.listener.as_fd(), old_bell);
+            self.task.rt.pool.run(Box::new(move || {
+                while worker::recv(&old).is_some() {}
+                old.process.free_slot(old.slot);
+            }));
+        }
+        if fresh.process.adopt(fresh.slot, self.task).is_err() {
+            return Err(self.set_lost().into());
+        }
+        Ok(fresh.process.clone())
+    }
+
+    fn single_step(&mut self, on: bool) -> Result<(), CallError> {
+        self.need_bell()?;
+        let mut regs = self.load().regs;
+        regs.eflags = if on { regs.eflags | TRAP_FLAG } else { regs.eflags & !TRAP_FLAG };
+        self.set_regs(&regs)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,336 @@
+//! A guest process: one host process, its shared area, and the commands to its forker.
+
+use super::ctl::Ctl;
+use super::task::Task;
+use super::{Runtime, xstate};
+use crate::{CallError, Gone, MemFault, Space, hostcalls};
+use lazaret_shim::layout;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// A process that does not do within this time what it was told to do is killed.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One host process that holds one guest address space.
+pub struct Process {
+    /// Its id as the sentry sees it; not reused before the sentry reaps it.
+    pub pid: i32,
+    /// Its descriptor.
+    pub pidfd: Arc<OwnedFd>,
+    /// Its shared area.
+    pub ctl: Ctl,
+    /// Ended by the kernel's wish: its tasks end without a word.
+    pub silent: AtomicBool,
+    /// The signal that ended it once it is dead, else -1.
+    ended: AtomicI32,
+    forker: Mutex<u32>,
+    slots: Mutex<Slots>,
+    tasks: Mutex<HashMap<u32, Weak<Task>>>,
+    rt: Weak<Runtime>,
+    vdso: u64,
+}
+
+struct Slots {
+    next: u32,
+    free: Vec<u32>,
+}
+
+/// A host thread made for a task.
+pub struct Binding {
+    /// Its process.
+    pub process: Arc<Process>,
+    /// Its slot.
+    pub slot: u32,
+    /// Where its doorbell rings.
+    pub listener: OwnedFd,
+    /// Its thread id, 0 until it has rung once.
+    pub tid: AtomicU32,
+}
+
+impl Binding {
+    /// Its control words.
+    pub fn words(&self) -> &layout::Slot {
+        self.process.ctl.slot(self.slot)
+    }
+}
+
+const RESERVED: [std::ops::Range<u64>; 1] = [layout::REGION_START..layout::TASK_END];
+
+fn errno(error: std::io::Error) -> CallError {
+    CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+impl Process {
+    /// Takes charge of a host process that just began.
+    pub fn new(rt: &Arc<Runtime>, pidfd: OwnedFd, ctl: Ctl, first: u32, vdso: u64) -> Result<Arc<Process>, CallError> {
+        let info = hostcalls::pidfd_info(pidfd.as_fd()).map_err(errno)?;
+        let own = std::process::id() as i32;
+        if info.ppid != own || info.tgid <= 0 {
+            return Err(CallError::Gone);
+        }
+        let process = Arc::new(Process {
+            pid: info.tgid,
+            pidfd: Arc::new(pidfd),
+            ctl,
+            silent: AtomicBool::new(false),
+            ended: AtomicI32::new(-1),
+            // The first command came with the shared area.
+            forker: Mutex::new(1),
+            slots: Mutex::new(Slots { next: 1, free: Vec::new() }),
+            tasks: Mutex::default(),
+            rt: Arc::downgrade(rt),
+            vdso,
+        });
+        process.slots.lock().claim(first);
+        rt.reaper.watch(&process).map_err(errno)?;
+        Ok(process)
+    }
+
+    /// Whether the host process is dead, and of what.
+    pub fn ended(&self) -> Option<i32> {
+        let signal = self.ended.load(Acquire);
+        (signal >= 0).then_some(signal)
+    }
+
+    /// Kills the host process; its tasks report it gone.
+    pub fn destroy(&self) {
+        hostcalls::pidfd_kill(self.pidfd.as_fd());
+    }
+
+    /// Called by the reaper.
+    pub fn on_exit(self: &Arc<Self>, signal: i32) {
+        self.ended.store(signal, Release);
+        let tasks: Vec<_> = self.tasks.lock().drain().filter_map(|(_, task)| task.upgrade()).collect();
+        for task in tasks {
+            task.host_ended(self, signal);
+        }
+    }
+
+    /// Waits until the word is not `value` any more. `Gone` when the process dies or stays silent.
+    fn wait(&self, word: &AtomicU32, value: u32) -> Result<u32, Gone> {
+        let start = Instant::now();
+        loop {
+            let now = word.load(Acquire);
+            if now != value {
+                return Ok(now);
+            }
+            if self.ended().is_some() {
+                return Err(Gone);
+            }
+            if start.elapsed() > PATIENCE {
+                self.destroy();
+                return Err(Gone);
+            }
+            hostcalls::futex_wait(word, value, Duration::from_millis(50));
+        }
+    }
+
+    /// Gives the forker one command. The caller keeps the lock until the forker has surely read it.
+    fn post(&self, seq: &mut u32, kind: u32, slot: u32, fd: u32, close: u32) {
+        let head = self.ctl.head();
+        head.cmd_kind.store(kind, Relaxed);
+        head.cmd_slot.store(slot, Relaxed);
+        head.cmd_fd.store(fd, Relaxed);
+        head.cmd_close.store(close, Relaxed);
+        *seq = seq.wrapping_add(1);
+        head.cmd_seq.store(*seq, Release);
+        hostcalls::futex_wake(&head.cmd_seq);
+    }
+
+    /// Waits for the answer to a command.
+    fn answer(&self, seq: u32) -> Result<i64, Gone> {
+        let head = self.ctl.head();
+        let start = Instant::now();
+        loop {
+            // The word lags behind where nobody waited for an answer.
+            let seen = head.res_seq.load(Acquire);
+            if seen == seq {
+                return Ok(head.res_value.load(Relaxed));
+            }
+            self.wait(&head.res_seq, seen)?;
+            if start.elapsed() > PATIENCE {
+                self.destroy();
+                return Err(Gone);
+            }
+        }
+    }
+
+    /// Takes the listener of the thread that is coming up in a slot.
+    pub fn bind(self: &Arc<Self>, slot: u32) -> Result<Binding, CallError> {
+        let word = self.wait(&self.ctl.slot(slot).listener, 0)?;
+        if word & 0x8000_0000 != 0 {
+            let error = i32::try_from(word & 0x7fff_ffff).unwrap_or(libc::EIO);
+            return Err(CallError::Errno(error));
+        }
+        let listener = hostcalls::pidfd_getfd(self.pidfd.as_fd(), word - 1).map_err(|_| CallError::Gone)?;
+        hostcalls::notif_sync(listener.as_fd()).map_err(errno)?;
+        // It closes its own descriptor before it goes on after its first report.
+        self.ctl.slot(slot).rsp_close.store(word, Relaxed);
+        Ok(Binding { process: self.clone(), slot, listener, tid: AtomicU32::new(0) })
+    }
+
+    /// Makes a thread for a new task.
+    pub fn thread(self: &Arc<Self>, xstate: Option<(u64, u32)>) -> Result<Binding, CallError> {
+        let slot = self.slots.lock().take().ok_or(CallError::Errno(libc::EAGAIN))?;
+        self.ctl.reset(slot, xstate);
+        let mut seq = self.forker.lock();
+        self.post(&mut seq, layout::CMD_THREAD, slot, 0, 0);
+        let bound = self.bind(slot);
+        drop(seq);
+        if bound.is_err() {
+            self.slots.lock().free.push(slot);
+        }
+        bound
+    }
+
+    /// Makes a process that is a copy of this one, with one thread in a slot other than `not`. The notification
+    /// is one of this process's that is pending. Second: the child's pidfd in this process, plus 1, to be closed.
+    pub fn fork(
+        self: &Arc<Self>,
+        pending: (BorrowedFd<'_>, u64),
+        close: u32,
+        not: u32,
+        xstate: Option<(u64, u32)>,
+    ) -> Result<(Binding, u32), CallError> {
+        let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
+        let ctl = Ctl::new().map_err(errno)?;
+        let slot = if not == 1 { 2 } else { 1 };
+        ctl.reset(slot, xstate);
+        let head = ctl.head();
+        head.cmd_kind.store(layout::CMD_THREAD, Relaxed);
+        head.cmd_slot.store(slot, Relaxed);
+        head.cmd_seq.store(1, Release);
+        let (listener, id) = pending;
+        let fd = ctl.with_file(|file| hostcalls::notif_addfd(listener, id, file.as_fd())).map_err(errno)?;
+        ctl.close();
+        let mut seq = self.forker.lock();
+        self.post(&mut seq, layout::CMD_FORK, 0, fd, close);
+        let value = self.answer(*seq)?;
+        drop(seq);
+        if value < 0 {
+            return Err(CallError::Errno(i32::try_from(-value).unwrap_or(libc::EIO)));
+        }
+        let number = u32::try_from(value).map_err(|_| CallError::Gone)?;
+        let pidfd = hostcalls::pidfd_getfd(self.pidfd.as_fd(), number).map_err(|_| CallError::Gone)?;
+        let child = Process::new(&rt, pidfd, ctl, slot, rt.vdso.load(Relaxed))?;
+        let binding = child.bind(slot).inspect_err(|_| child.destroy())?;
+        Ok((binding, number.wrapping_add(1)))
+    }
+
+    /// Registers a task; `Gone` if the process is dead already.
+    pub fn adopt(&self, slot: u32, task: &Arc<Task>) -> Result<(), Gone> {
+        self.tasks.lock().insert(slot, Arc::downgrade(task));
+        // The reaper marks the end before it looks at the tasks.
+        if self.ended().is_some() { Err(Gone) } else { Ok(()) }
+    }
+
+    /// A task moves away or ended; true if it was the last one.
+    pub fn release(&self, slot: u32) -> bool {
+        let mut tasks = self.tasks.lock();
+        tasks.remove(&slot);
+        tasks.is_empty()
+    }
+
+    /// The thread of a slot is dead: another may use the slot.
+    pub fn free_slot(&self, slot: u32) {
+        self.slots.lock().free.push(slot);
+    }
+
+    /// Extended state behind a frame's pointer.
+    pub fn read_xstate(&self, at: u64) -> Option<Vec<u8>> {
+        let mut data = vec![0; 512];
+        if hostcalls::vm_read(self.pid, at, &mut data) != data.len() {
+            return None;
+        }
+        let len = xstate::length(&data);
+        if len > data.len() {
+            data.resize(len, 0);
+            if hostcalls::vm_read(self.pid, at, &mut data) != len {
+                return None;
+            }
+        }
+        Some(data)
+    }
+}
+
+impl Slots {
+    fn take(&mut self) -> Option<u32> {
+        if let Some(slot) = self.free.pop() {
+            return Some(slot);
+        }
+        if self.next >= layout::SLOTS {
+            return None;
+        }
+        self.next += 1;
+        Some(self.next - 1)
+    }
+
+    fn claim(&mut self, slot: u32) {
+        while self.next <= slot {
+            if self.next < slot {
+                self.free.push(self.next);
+            }
+            self.next += 1;
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.destroy();
+    }
+}
+
+impl Space for Process {
+    fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault> {
+        let mut done = 0;
+        while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let got = hostcalls::vm_read(self.pid, addr.wrapping_add(done as u64), rest);
+            if got == 0 {
+                return Err(MemFault { done });
+            }
+            done += got;
+        }
+        Ok(())
+    }
+
+    fn write(&self, addr: u64, data: &[u8]) -> Result<(), MemFault> {
+        let mut done = 0;
+        while let Some(rest) = data.get(done..).filter(|rest| !rest.is_empty()) {
+            let put = hostcalls::vm_write(self.pid, addr.wrapping_add(done as u64), rest);
+            if put == 0 {
+                return Err(MemFault { done });
+            }
+            done += put;
+        }
+        Ok(())
+    }
+
+    fn readv(&self, guest: &[(u64, usize)], buf: &mut [u8]) -> Result<(), MemFault> {
+        let total: usize = guest.iter().map(|(_, len)| *len).sum();
+        let Some(buf) = buf.get_mut(..total) else { return Err(MemFault { done: 0 }) };
+        if guest.len() > 1024 {
+            return Err(MemFault { done: 0 });
+        }
+        let got = hostcalls::vm_readv(self.pid, guest, buf);
+        if got == total { Ok(()) } else { Err(MemFault { done: got }) }
+    }
+
+    fn reserved(&self) -> &[std::ops::Range<u64>] {
+        &RESERVED
+    }
+
+    fn vdso(&self) -> Option<u64> {
+        (self.vdso != 0).then_some(self.vdso)
+    }
+
+    fn kill(&self) {
+        self.silent.store(true, Release);
+        self.destroy();
+    }
+}

@@ -1,0 +1,252 @@
+//! A task's state, and what may be done to it from any thread.
+//!
+//! A request is handled by whoever moves the task from `Running` to `Handling` under the lock: its worker, which
+//! was woken by the doorbell, or the poller, which saw the request in the shared area. A doorbell that arrives
+//! while the poller handles or has parked the request is kept, and answered together with the request.
+
+use super::process::{Binding, Process};
+use super::{Runtime, worker};
+use crate::{Regs, TaskControl, TaskSink, hostcalls};
+use lazaret_shim::layout;
+use parking_lot::{Mutex, MutexGuard};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Where a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    /// Made, not started.
+    New,
+    /// Runs guest code, as far as the sentry knows.
+    Running,
+    /// Its sink deals with an event.
+    Handling,
+    /// Stopped until somebody finishes or kicks it.
+    Parked,
+    /// Ended.
+    Done,
+}
+
+/// An answer to a task's request.
+#[derive(Debug, Clone, Copy)]
+pub enum Reply {
+    /// REPLY_RETURN.
+    Return(i64),
+    /// REPLY_REGS; the words are in the slot.
+    Regs,
+    /// REPLY_RESUME.
+    Resume,
+    /// REPLY_RING.
+    Ring,
+    /// REPLY_EXIT.
+    Exit,
+}
+
+/// The part of a task under its lock.
+pub struct State {
+    /// Where it is.
+    pub run: Run,
+    /// The request that is being handled or parked.
+    pub seq: u32,
+    /// The last request answered.
+    pub replied: u32,
+    /// The notification behind the request, when its doorbell has rung and no port owns it.
+    pub bell: Option<u64>,
+    /// A kick that its sink has not seen yet.
+    pub kicked: bool,
+    /// The parked request is to ring again so that the kick can be delivered.
+    pub ringing: bool,
+    /// A finish that came before the verdict.
+    pub early: Option<i64>,
+    /// The host thread died while its sink dealt with an event.
+    pub dead: Option<i32>,
+    /// Its host thread.
+    pub bind: Arc<Binding>,
+    /// Registers that a new task begins with.
+    pub start: Regs,
+    /// Changed registers of a parked task.
+    pub kept: Option<super::port::Kept>,
+    /// Its call's number, for the registers of a port that comes later.
+    pub orig_rax: u64,
+    /// When the kick went out (watchdog's clock), and the last request answered by then.
+    pub kick_at: (u64, u32),
+    /// For the poller: how often it calls.
+    pub rate: super::poller::Rate,
+}
+
+/// One guest task.
+pub struct Task {
+    /// The platform.
+    pub rt: Arc<Runtime>,
+    /// Who gets its events.
+    pub sink: Arc<dyn TaskSink>,
+    state: Mutex<State>,
+    /// Since when (watchdog's clock) it is expected back from host calls; 0: it is not.
+    pub awaited: AtomicU64,
+    /// It was started; the worker exists.
+    begun: AtomicBool,
+    me: std::sync::Weak<Task>,
+}
+
+impl Task {
+    /// A task on a host thread that has just come up.
+    pub fn new(rt: &Arc<Runtime>, sink: Arc<dyn TaskSink>, bind: Binding, start: &Regs) -> Arc<Task> {
+        Arc::new_cyclic(|me| Task {
+            rt: rt.clone(),
+            sink,
+            state: Mutex::new(State {
+                run: Run::New,
+                seq: 0,
+                replied: 0,
+                bell: None,
+                kicked: false,
+                ringing: false,
+                early: None,
+                dead: None,
+                bind: Arc::new(bind),
+                start: *start,
+                kept: None,
+                orig_rax: u64::MAX,
+                kick_at: (0, 0),
+                rate: super::poller::Rate::default(),
+            }),
+            awaited: AtomicU64::new(0),
+            begun: AtomicBool::new(false),
+            me: me.clone(),
+        })
+    }
+
+    /// The state.
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// The state, unless somebody has it.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.try_lock()
+    }
+
+    /// The task's thread is (or is no longer) expected to come back from host calls.
+    pub fn awaits(&self, yes: bool) {
+        if yes {
+            self.awaited.store(self.rt.watchdog.now(), Relaxed);
+            self.rt.watchdog.arm();
+        } else {
+            self.awaited.store(0, Relaxed);
+        }
+    }
+
+    /// Sets where the task is and keeps count of the tasks that want a processor.
+    pub fn set_run(&self, st: &mut State, run: Run) {
+        let busy = |run| matches!(run, Run::Running | Run::Handling);
+        match (busy(st.run), busy(run)) {
+            (false, true) => drop(self.rt.busy.fetch_add(1, Relaxed)),
+            (true, false) => drop(self.rt.busy.fetch_sub(1, Relaxed)),
+            _ => {}
+        }
+        st.run = run;
+    }
+
+    /// Answers the current request.
+    pub fn reply(&self, st: &mut State, reply: Reply) {
+        let slot = st.bind.words();
+        let kind = match reply {
+            Reply::Return(value) => {
+                slot.rsp_value.store(value as u64, Relaxed);
+                layout::REPLY_RETURN
+            }
+            Reply::Regs => layout::REPLY_REGS,
+            Reply::Resume => layout::REPLY_RESUME,
+            Reply::Ring => layout::REPLY_RING,
+            Reply::Exit => layout::REPLY_EXIT,
+        };
+        slot.rsp_kind.store(kind, Relaxed);
+        st.replied = st.seq;
+        slot.rsp_seq.store(st.seq, Release);
+        if let Some(id) = st.bell.take() {
+            // A failure means that the thread is dead; the worker hears of it.
+            let _ = hostcalls::notif_send(st.bind.listener.as_fd(), id);
+        }
+    }
+
+    /// Takes the host thread out of guest code, now or when it is next there.
+    pub fn interrupt(&self, st: &mut State) {
+        let tid = st.bind.tid.load(Relaxed);
+        if tid != 0 {
+            hostcalls::tgkill(st.bind.process.pid, tid as i32, layout::INTERRUPT);
+            st.kick_at = (self.rt.watchdog.now(), st.replied);
+            self.rt.watchdog.arm();
+        }
+    }
+
+    /// The host thread or its process is dead.
+    pub fn host_ended(&self, process: &Arc<Process>, signal: i32) {
+        let mut st = self.lock();
+        if !Arc::ptr_eq(&st.bind.process, process) || st.run == Run::Done {
+            return;
+        }
+        if st.run == Run::Handling {
+            st.dead = Some(signal);
+            return;
+        }
+        self.set_run(&mut st, Run::Done);
+        drop(st);
+        if !process.silent.load(Acquire) {
+            self.sink.gone(signal);
+        }
+    }
+}
+
+impl TaskControl for Task {
+    fn start(&self) {
+        if self.begun.swap(true, Relaxed) {
+            return;
+        }
+        if let Some(task) = self.me.upgrade() {
+            let rt = self.rt.clone();
+            rt.pool.run(Box::new(move || worker::serve(&task)));
+        }
+    }
+
+    fn finish(&self, value: i64) {
+        let mut st = self.lock();
+        match st.run {
+            Run::Parked if !st.ringing => {
+                self.set_run(&mut st, Run::Running);
+                let reply = match st.kept.take() {
+                    Some(mut kept) => {
+                        kept.set_rax(value);
+                        kept.store(st.bind.words());
+                        Reply::Regs
+                    }
+                    None => Reply::Return(value),
+                };
+                self.reply(&mut st, reply);
+            }
+            Run::Parked | Run::Handling => st.early = Some(value),
+            _ => {}
+        }
+    }
+
+    fn kick(&self) {
+        let mut st = self.lock();
+        if st.kicked || st.run == Run::Done {
+            return;
+        }
+        st.kicked = true;
+        match st.run {
+            Run::Parked => {
+                st.ringing = true;
+                self.reply(&mut st, Reply::Ring);
+            }
+            Run::Running => self.interrupt(&mut st),
+            _ => {}
+        }
+    }
+
+    fn host_tid(&self) -> i32 {
+        self.lock().bind.tid.load(Relaxed) as i32
+    }
+}

@@ -1,0 +1,266 @@
+//! A task's worker: waits at the doorbell, gives events to the sink, carries out verdicts.
+
+use super::ctl::{self, Request};
+use super::port::TrapPort;
+use super::process::{Binding, Process};
+use super::task::{Reply, Run, State, Task};
+use crate::{Event, Verdict, hostcalls};
+use parking_lot::{Condvar, Mutex};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// What a worker is to do.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Host threads of the sentry that serve tasks; kept for the next task when theirs ends.
+#[derive(Default)]
+pub struct Pool {
+    idle: Mutex<Vec<Arc<Seat>>>,
+}
+
+#[derive(Default)]
+struct Seat {
+    job: Mutex<Option<Option<Job>>>,
+    ready: Condvar,
+}
+
+/// Idle workers kept.
+const KEEP: usize = 16;
+const STACK: usize = 512 * 1024;
+
+impl Pool {
+    /// Runs a job on a worker.
+    pub fn run(self: &Arc<Self>, job: Job) {
+        if let Some(seat) = self.idle.lock().pop() {
+            *seat.job.lock() = Some(Some(job));
+            seat.ready.notify_one();
+            return;
+        }
+        let pool = Arc::downgrade(self);
+        let seat = Arc::new(Seat::default());
+        let spawned = std::thread::Builder::new().name("task".into()).stack_size(STACK).spawn(move || {
+            job();
+            loop {
+                {
+                    let Some(pool) = pool.upgrade() else { return };
+                    let mut idle = pool.idle.lock();
+                    if idle.len() >= KEEP {
+                        return;
+                    }
+                    idle.push(seat.clone());
+                }
+                let mut next = seat.job.lock();
+                let job = loop {
+                    match next.take() {
+                        Some(job) => break job,
+                        None => seat.ready.wait(&mut next),
+                    }
+                };
+                drop(next);
+                match job {
+                    Some(job) => job(),
+                    None => return,
+                }
+            }
+        });
+        // Without a thread the job is dropped, and with it the task: its process ends.
+        drop(spawned);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        for seat in self.idle.lock().drain(..) {
+            *seat.job.lock() = Some(None);
+            seat.ready.notify_one();
+        }
+    }
+}
+
+/// Waits for a doorbell of this thread. `None`: the thread is dead.
+pub fn recv(bind: &Binding) -> Option<hostcalls::Notif> {
+    loop {
+        match hostcalls::notif_recv(bind.listener.as_fd()) {
+            Ok(notif) => {
+                let known = bind.tid.load(Relaxed);
+                if known == 0 {
+                    bind.tid.store(notif.pid, Relaxed);
+                } else if known != notif.pid {
+                    // A listener that is not this task's own: its process plays tricks.
+                    bind.process.destroy();
+                    return None;
+                }
+                return Some(notif);
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Serves a task until it ends.
+pub fn serve(task: &Arc<Task>) {
+    loop {
+        let bind = task.lock().bind.clone();
+        let Some(notif) = recv(&bind) else {
+            thread_ended(task, &bind);
+            return;
+        };
+        let seq = notif.args[0] as u32;
+        let mut st = task.lock();
+        let event = match st.run {
+            Run::New => {
+                let adopted = bind.process.adopt(bind.slot, task);
+                st.seq = seq;
+                task.set_run(&mut st, Run::Handling);
+                if adopted.is_err() {
+                    st.dead = Some(bind.process.ended().unwrap_or(libc::SIGKILL));
+                }
+                Event::Started
+            }
+            Run::Running if seq == st.replied => {
+                // Rung before the poller's answer was seen.
+                let _ = hostcalls::notif_send(bind.listener.as_fd(), notif.id);
+                continue;
+            }
+            Run::Running => {
+                st.seq = seq;
+                let event = match ctl::decode(bind.words()) {
+                    Request::Syscall(request) => Event::Syscall(request),
+                    Request::Exception(exception) => Event::Exception(exception),
+                    Request::Interrupt if st.kicked => {
+                        st.kicked = false;
+                        Event::Interrupted
+                    }
+                    _ => {
+                        // A kick that came another way, or a forged request: nothing to do.
+                        st.bell = Some(notif.id);
+                        task.reply(&mut st, Reply::Resume);
+                        continue;
+                    }
+                };
+                task.set_run(&mut st, Run::Handling);
+                task.rt.poller.observe(task, &mut st);
+                event
+            }
+            Run::Parked if st.ringing => {
+                st.seq = seq;
+                st.ringing = false;
+                st.kicked = false;
+                task.set_run(&mut st, Run::Handling);
+                Event::Again
+            }
+            Run::Handling | Run::Parked => {
+                st.bell = Some(notif.id);
+                st.seq = seq;
+                continue;
+            }
+            Run::Done => continue,
+        };
+        drop(st);
+        let port = TrapPort::full(task, bind, notif.id, seq, &event);
+        if !handle(task, port, event) {
+            return;
+        }
+    }
+}
+
+/// Runs the sink until the task goes on or stops; false when the task has ended.
+fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> bool {
+    loop {
+        let verdict = task.sink.event(event, &mut port);
+        let mut st = task.lock();
+        if let Some(signal) = st.dead.or(port.lost()) {
+            task.set_run(&mut st, Run::Done);
+            let silent = st.bind.process.silent.load(Relaxed);
+            let last = st.bind.clone();
+            drop(st);
+            last.process.release(last.slot);
+            if !silent && verdict != Verdict::Exit {
+                task.sink.gone(signal);
+            }
+            return false;
+        }
+        let early = st.early.take();
+        let verdict = match (verdict, early) {
+            (Verdict::Park, Some(value)) => Verdict::Return(value),
+            (verdict, _) => verdict,
+        };
+        match verdict {
+            Verdict::Return(value) if st.kicked || port.changed() => {
+                port.set_rax(value);
+            }
+            _ => {}
+        }
+        match verdict {
+            Verdict::Return(_) | Verdict::Resume if st.kicked => {
+                st.kicked = false;
+                event = Event::Interrupted;
+                continue;
+            }
+            Verdict::Park if st.kicked => {
+                st.kicked = false;
+                event = Event::Again;
+                continue;
+            }
+            Verdict::Return(value) => {
+                let reply = if port.store() { Reply::Regs } else { Reply::Return(value) };
+                go_on(task, &mut st, &port, Run::Running, reply);
+            }
+            Verdict::Resume => {
+                let reply = if port.store() { Reply::Regs } else { Reply::Resume };
+                go_on(task, &mut st, &port, Run::Running, reply);
+            }
+            Verdict::Park => {
+                // The registers must be in place before anybody finishes the call.
+                st.bell = port.bell();
+                st.seq = port.seq();
+                task.set_run(&mut st, Run::Parked);
+                port.keep(&mut st);
+            }
+            Verdict::Exit => {
+                task.set_run(&mut st, Run::Done);
+                st.bell = port.bell();
+                st.seq = port.seq();
+                let bind = st.bind.clone();
+                if bind.process.release(bind.slot) {
+                    bind.process.silent.store(true, Relaxed);
+                    bind.process.destroy();
+                    return false;
+                }
+                task.reply(&mut st, Reply::Exit);
+                drop(st);
+                while recv(&bind).is_some() {}
+                bind.process.free_slot(bind.slot);
+                return false;
+            }
+        }
+        return true;
+    }
+}
+
+fn go_on(task: &Task, st: &mut State, port: &TrapPort<'_>, run: Run, reply: Reply) {
+    st.bell = port.bell();
+    st.seq = port.seq();
+    task.set_run(st, run);
+    task.rt.poller.resumed(st);
+    task.reply(st, reply);
+}
+
+/// The listener has no task any more: the whole process ended (the reaper reports that), or this thread alone.
+fn thread_ended(task: &Arc<Task>, bind: &Binding) {
+    let process: &Arc<Process> = &bind.process;
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(200) {
+        if process.ended().is_some() {
+            // The reaper may not know of a task that never came to be adopted.
+            task.host_ended(process, process.ended().unwrap_or(libc::SIGKILL));
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    process.release(bind.slot);
+    task.host_ended(process, libc::SIGKILL);
+}

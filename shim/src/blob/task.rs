@@ -1,0 +1,200 @@
+//! A task: how it starts, and how it hands each event to the sentry.
+
+use crate::host::{self, raw};
+use crate::layout::*;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+/// `struct ucontext` (asm/ucontext.h).
+#[repr(C)]
+pub struct Context {
+    flags: u64,
+    link: u64,
+    stack_base: u64,
+    stack_flags: u64,
+    stack_size: u64,
+    mctx: [u64; MCTX_WORDS],
+    reserved: [u64; 8],
+    mask: u64,
+}
+
+/// Word of the machine context that holds rax.
+const RAX: usize = 13;
+
+/// The start of `siginfo_t`, with the fields of SIGSYS and the fault signals.
+#[repr(C)]
+pub struct Info {
+    signo: i32,
+    errno: i32,
+    code: i32,
+    pad: i32,
+    addr: u64,
+    syscall: i32,
+    arch: u32,
+}
+
+#[repr(C)]
+struct Insn {
+    code: u16,
+    jt: u8,
+    jf: u8,
+    k: u32,
+}
+
+static BELL: [Insn; 4] = [
+    Insn { code: 0x20, jt: 0, jf: 0, k: 0 },
+    Insn { code: 0x15, jt: 0, jf: 1, k: DOORBELL },
+    Insn { code: 0x06, jt: 0, jf: 0, k: 0x7fc0_0000 },
+    Insn { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 },
+];
+
+#[repr(C)]
+pub struct Program {
+    len: u64,
+    insns: &'static [Insn; 4],
+}
+
+/// The doorbell filter; its address is part of the base filter's rule for seccomp.
+#[used]
+#[unsafe(link_section = ".lazaret.bell")]
+pub static BELL_PROGRAM: Program = Program { len: 4, insns: &BELL };
+
+/// Spins this long for the poller's answer before ringing; about 100 µs.
+const SPIN: u64 = 300_000;
+
+/// A slot; the index is below `SLOTS`.
+pub fn slot(index: u32) -> &'static Slot {
+    // SAFETY: boot mapped the shared area; all of it is atomics.
+    unsafe { &*((CTL + SLOT_SIZE * u64::from(index)) as *const Slot) }
+}
+
+/// The slot of the thread whose stack this address is in.
+fn slot_of(stack: u64) -> u32 {
+    ((stack - STACK) / STACK_SIZE) as u32 % SLOTS
+}
+
+/// First code of a task's thread.
+pub unsafe extern "C" fn begin(top: u64) -> ! {
+    let index = slot_of(top - 8);
+    let slot = slot(index);
+    let base = STACK + STACK_SIZE * u64::from(index);
+    let mut context = Context {
+        flags: 7,
+        link: 0,
+        stack_base: base,
+        stack_flags: 0,
+        stack_size: STACK_SIZE,
+        mctx: [0; MCTX_WORDS],
+        reserved: [0; 8],
+        mask: 0,
+    };
+    let from = slot.start_xstate.load(Relaxed);
+    if from != 0 {
+        let len = u64::from(slot.start_xstate_len.load(Relaxed)).min(START_XSTATE_MAX);
+        let to = base + START_XSTATE;
+        // SAFETY: the destination is the unused middle of this thread's own stack; the source is the stack
+        // of the task that waits for this one.
+        unsafe { crate::mem::memcpy(to as *mut u8, from as *const u8, len as usize) };
+        context.mctx[MCTX_WORDS - 1] = to;
+    }
+    let fd = raw(host::SECCOMP, [1, BELL_FLAGS, BELL_PROG, 0, 0, 0]);
+    let word = if fd < 0 { 0x8000_0000 | (-fd) as u32 } else { fd as u32 + 1 };
+    slot.listener.store(word, Release);
+    host::futex_wake(&slot.listener);
+    if fd < 0 {
+        host::exit();
+    }
+    slot.req_kind.store(KIND_STARTED, Relaxed);
+    exchange(slot, &mut context);
+    // SAFETY: the sentry filled in the registers.
+    unsafe { host::sigreturn(&raw const context as u64) }
+}
+
+/// The handler of every signal that reaches a task.
+pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Context) -> ! {
+    let slot = slot(slot_of(context as u64));
+    // SAFETY: the host's own frame.
+    let (info, context) = unsafe { (&*info, &mut *context) };
+    slot.req_kind.store(signo as u32, Relaxed);
+    slot.req_nr.store(u64::from(info.syscall as u32), Relaxed);
+    // rdi, rsi, rdx, r10, r8, r9
+    for (to, from) in slot.req_args.iter().zip([8, 9, 12, 2, 0, 1]) {
+        to.store(context.mctx[from], Relaxed);
+    }
+    slot.req_code.store(info.code as u32, Relaxed);
+    slot.req_arch.store(info.arch, Relaxed);
+    slot.req_addr.store(info.addr, Relaxed);
+    exchange(slot, context);
+    // SAFETY: the host's own frame, as the sentry changed it.
+    unsafe { host::sigreturn(context as *const Context as u64) }
+}
+
+/// Reports what the slot says, does what the sentry answers, until it lets the guest go on.
+#[inline(always)]
+fn exchange(slot: &Slot, context: &mut Context) {
+    let (fs, gs) = host::bases();
+    slot.req_fs.store(fs, Relaxed);
+    slot.req_gs.store(gs, Relaxed);
+    for (to, from) in slot.req_mctx.iter().zip(context.mctx) {
+        to.store(from, Relaxed);
+    }
+    let mut spin = true;
+    loop {
+        let seq = slot.req_seq.load(Relaxed).wrapping_add(1);
+        slot.req_seq.swap(seq, SeqCst);
+        if spin && slot.polling.load(SeqCst) != 0 {
+            let start = host::tsc();
+            while slot.rsp_seq.load(Acquire) != seq && slot.polling.load(Relaxed) != 0 {
+                core::hint::spin_loop();
+                if host::tsc().wrapping_sub(start) > SPIN {
+                    break;
+                }
+            }
+        }
+        while slot.rsp_seq.load(Acquire) != seq {
+            let ret = raw(DOORBELL.into(), [seq.into(), 0, 0, 0, 0, 0]);
+            if ret < 0 {
+                host::exit();
+            }
+        }
+        let close = slot.rsp_close.load(Relaxed);
+        if close != 0 {
+            raw(host::CLOSE, [u64::from(close) - 1, 0, 0, 0, 0, 0]);
+        }
+        spin = true;
+        match slot.rsp_kind.load(Relaxed) {
+            REPLY_RETURN => {
+                context.mctx[RAX] = slot.rsp_value.load(Relaxed);
+                return;
+            }
+            REPLY_RESUME => return,
+            REPLY_REGS => {
+                for (to, from) in context.mctx.iter_mut().zip(&slot.rsp_mctx) {
+                    *to = from.load(Relaxed);
+                }
+                let bases = slot.rsp_bases.load(Relaxed);
+                if bases & 1 != 0 {
+                    host::set_fs(slot.rsp_fs.load(Relaxed));
+                }
+                if bases & 2 != 0 {
+                    host::set_gs(slot.rsp_gs.load(Relaxed));
+                }
+                return;
+            }
+            REPLY_CALLS => {
+                let count = (slot.rsp_calls.load(Relaxed) as usize).min(BATCH);
+                for (call, result) in slot.calls.iter().zip(&slot.results).take(count) {
+                    let [nr, a, b, c, d, e, f] = &call.words;
+                    let args = [a, b, c, d, e, f].map(|word| word.load(Relaxed));
+                    result.store(raw(nr.load(Relaxed), args), Relaxed);
+                }
+                slot.req_kind.store(KIND_RESULTS, Relaxed);
+                spin = false;
+            }
+            REPLY_RING => {
+                slot.req_kind.store(KIND_RUNG, Relaxed);
+                spin = false;
+            }
+            _ => host::exit(),
+        }
+    }
+}

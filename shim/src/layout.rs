@@ -1,0 +1,196 @@
+// Compiled twice: as `lazaret_shim::layout` into the sentry and as `layout` into the shim itself.
+//! Where the shim lies in a guest address space, and the shared area of a guest process.
+//!
+//! Every guest address space ends below [`REGION_START`]. What lies above belongs to the platform:
+//!
+//! ```text
+//! REGION_START  CODE   r-x  text, constants, the doorbell filter         (file mapping of the shim's ELF)
+//!               CTL    rw-  one head page, one slot per task             (shared memfd, one per process)
+//!               STACK  rw-  one alternate signal stack per task          (private)
+//! REGION_END    vvar, vdso                                               (the host's)
+//! ```
+//!
+//! The guest can write every byte of CTL and STACK. Nothing in them is trusted by the sentry.
+
+use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
+
+/// First address of the platform's own range; guest mappings end here.
+pub const REGION_START: u64 = 0x7fff_c000_0000;
+/// One past the range that the shim occupies; above it lie the host's vvar and vdso.
+pub const REGION_END: u64 = 0x7fff_f000_0000;
+/// One past the highest user address.
+pub const TASK_END: u64 = 0x7fff_ffff_f000;
+
+/// The shim's text and constants.
+pub const CODE: u64 = REGION_START;
+/// Size reserved for [`CODE`]; a `syscall` instruction in here is the shim's.
+pub const CODE_SIZE: u64 = 0x10_0000;
+/// Address of the `sock_fprog` of the doorbell filter (first thing in the shim's constants).
+pub const BELL_PROG: u64 = CODE;
+
+/// The shared area.
+pub const CTL: u64 = REGION_START + 0x100_0000;
+/// Bytes of one slot of the shared area: one page of control words, the rest data that travels with calls.
+pub const SLOT_SIZE: u64 = 0x4000;
+/// Slots in a shared area. Slot 0 is the head (forker), the others belong to tasks.
+pub const SLOTS: u32 = 2048;
+/// Size of the shared area.
+pub const CTL_SIZE: u64 = SLOT_SIZE * SLOTS as u64;
+/// Offset of the data area in a slot.
+pub const DATA_OFFSET: u64 = 0x1000;
+
+/// Alternate stacks, indexed as the slots; the forker's ordinary stack is number 0.
+pub const STACK: u64 = REGION_START + 0x1000_0000;
+/// Bytes of one alternate stack.
+pub const STACK_SIZE: u64 = 0x1_0000;
+/// Bytes of all alternate stacks.
+pub const STACKS_SIZE: u64 = STACK_SIZE * SLOTS as u64;
+/// Where in its stack a new task keeps the extended state that it starts with.
+pub const START_XSTATE: u64 = 0x1000;
+/// Most bytes of extended state that are copied to [`START_XSTATE`].
+pub const START_XSTATE_MAX: u64 = 0x8000;
+
+/// The system call number that a task's own filter turns into a user notification. No kernel has it: without
+/// a listener it is ENOSYS.
+pub const DOORBELL: u32 = 4000;
+/// The host signal that takes a task out of guest code (SIGURG).
+pub const INTERRUPT: i32 = 23;
+
+/// Flags of the clone that makes a task's thread: VM | FS | FILES | SIGHAND | THREAD | SYSVSEM.
+pub const CLONE_THREAD_FLAGS: u64 = 0x100 | 0x200 | 0x400 | 0x800 | 0x1_0000 | 0x4_0000;
+/// Flags of the clone that makes a process: PARENT | PIDFD.
+pub const CLONE_FORK_FLAGS: u64 = 0x8000 | 0x1000;
+/// Flags of the one permitted form of seccomp(SECCOMP_SET_MODE_FILTER): NEW_LISTENER | WAIT_KILLABLE_RECV.
+pub const BELL_FLAGS: u64 = 8 | 32;
+
+/// Descriptor that a fresh zygote finds its shared area on.
+pub const CTL_FD: u64 = 3;
+
+/// [`Slot::req_kind`] above this is not a signal number but one of the `KIND_` values.
+pub const KIND_STARTED: u32 = 0x100;
+/// The results of a batch of host calls.
+pub const KIND_RESULTS: u32 = 0x101;
+/// The sentry asked for the doorbell.
+pub const KIND_RUNG: u32 = 0x102;
+
+/// Put the value in rax and go on.
+pub const REPLY_RETURN: u32 = 1;
+/// Go on; registers come from [`Slot::rsp_mctx`].
+pub const REPLY_REGS: u32 = 2;
+/// Go on with everything as it is in the frame.
+pub const REPLY_RESUME: u32 = 3;
+/// Run the batch in [`Slot::calls`].
+pub const REPLY_CALLS: u32 = 4;
+/// Ring the doorbell, even if the poller watches.
+pub const REPLY_RING: u32 = 5;
+/// End the thread.
+pub const REPLY_EXIT: u32 = 6;
+
+/// Words of the machine context that travel: r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags,
+/// segment selectors, err, trapno, oldmask, cr2, fpstate pointer (`struct sigcontext`, asm/sigcontext.h).
+pub const MCTX_WORDS: usize = 24;
+/// Host calls in one batch.
+pub const BATCH: usize = 16;
+
+/// One host call of a batch.
+#[repr(C)]
+pub struct Call {
+    /// Number, then the six arguments.
+    pub words: [AtomicU64; 7],
+}
+
+/// Control words of one task. Written by its shim, except the `rsp_` lines, `calls` and `start_` words.
+#[repr(C, align(64))]
+pub struct Slot {
+    /// Answers the request with the same number.
+    pub rsp_seq: AtomicU32,
+    /// One of the `REPLY_` values.
+    pub rsp_kind: AtomicU32,
+    /// Value for rax.
+    pub rsp_value: AtomicU64,
+    /// Somebody watches `req_seq`: spin for the answer before ringing.
+    pub polling: AtomicU32,
+    /// Calls in the batch.
+    pub rsp_calls: AtomicU32,
+    /// Descriptor + 1 to close before going on; 0: none.
+    pub rsp_close: AtomicU32,
+    /// Bit 0: set FS base, bit 1: set GS base.
+    pub rsp_bases: AtomicU32,
+    /// New FS base.
+    pub rsp_fs: AtomicU64,
+    /// New GS base.
+    pub rsp_gs: AtomicU64,
+    pad0: [AtomicU64; 2],
+
+    /// Number of the request.
+    pub req_seq: AtomicU32,
+    /// Host signal number or `KIND_`.
+    pub req_kind: AtomicU32,
+    /// System call number.
+    pub req_nr: AtomicU64,
+    /// Its arguments.
+    pub req_args: [AtomicU64; 6],
+
+    /// si_code.
+    pub req_code: AtomicU32,
+    /// si_arch of a SIGSYS.
+    pub req_arch: AtomicU32,
+    /// si_addr.
+    pub req_addr: AtomicU64,
+    /// FS base at the event.
+    pub req_fs: AtomicU64,
+    /// GS base at the event.
+    pub req_gs: AtomicU64,
+    /// Registers at the event.
+    pub req_mctx: [AtomicU64; MCTX_WORDS],
+
+    /// Registers to go on with.
+    pub rsp_mctx: [AtomicU64; MCTX_WORDS],
+    /// The batch.
+    pub calls: [Call; BATCH],
+    /// Its results, as the host returned them.
+    pub results: [AtomicI64; BATCH],
+
+    /// The new thread's listener + 1, or its error with bit 31 set. A futex.
+    pub listener: AtomicU32,
+    /// Bytes of extended state to copy to the task's stack before it reports, from `start_xstate`.
+    pub start_xstate_len: AtomicU32,
+    /// Where it lies.
+    pub start_xstate: AtomicU64,
+}
+
+/// Make a thread for the task slot `cmd_slot`.
+pub const CMD_THREAD: u32 = 1;
+/// Make a process whose shared area is the descriptor `cmd_fd`.
+pub const CMD_FORK: u32 = 2;
+
+/// Control words of a process: what its forker does. Lies where slot 0 would.
+#[repr(C, align(64))]
+pub struct Head {
+    /// Number of the command; a futex.
+    pub cmd_seq: AtomicU32,
+    /// One of the `CMD_` values.
+    pub cmd_kind: AtomicU32,
+    /// Slot for the new thread.
+    pub cmd_slot: AtomicU32,
+    /// Descriptor of the child's shared area.
+    pub cmd_fd: AtomicU32,
+    /// Descriptor + 1 to close first; 0: none.
+    pub cmd_close: AtomicU32,
+    pad0: [AtomicU32; 11],
+
+    /// Number of the command answered; a futex.
+    pub res_seq: AtomicU32,
+    pad1: AtomicU32,
+    /// Negative error or the result (CMD_FORK: pidfd).
+    pub res_value: AtomicI64,
+
+    /// What the zygote keeps when it empties its address space: this many bytes before its vDSO (vvar) ...
+    pub vdso_before: AtomicU64,
+    /// ... and this many from the vDSO's start.
+    pub vdso_size: AtomicU64,
+    /// Where the zygote found its vDSO; written by it before it makes its first thread.
+    pub vdso: AtomicU64,
+    /// Instructions of the base filter, which lie at [`DATA_OFFSET`].
+    pub filter_len: AtomicU32,
+}
