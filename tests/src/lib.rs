@@ -38,8 +38,8 @@ macro_rules! cases {
 /// A raw system call: what the kernel left in rax, so a negative errno on failure.
 #[macro_export]
 macro_rules! sys {
-    ($nr:expr $(, $arg:expr)* $(,)?) => {{
-        let args: &[usize] = &[$($crate::Arg::arg($arg)),*];
-        $crate::call::raw($nr, args)
-    }};
+    ($nr:expr $(, $arg:expr)* $(,)?) => {
+        // One expression, so that temporaries among the arguments live until the call is over.
+        $crate::call::raw($nr, &[$($crate::Arg::arg($arg)),*])
+    };
 }

@@ -1,0 +1,281 @@
+//! fcntl(2).
+
+use guest_tests::*;
+use libc::*;
+
+cases![
+    dupfd, dupfd_cloexec, dupfd_errors, getfd_setfd, getfl_setfl, setfl_ignores_access_mode, pipe_size, pipe_size_errors, bad_fd, bad_cmd,
+    path_fd, lock_conflict, lock_own_merges, lock_unlock_splits, lock_released_by_close, lock_wait, lock_errors, lock_end_of_file, ofd_lock,
+    lock_deadlock, owner, seals_need_memfd, nonblock_on_pipe
+];
+
+fn dupfd() {
+    let p = pipe_pair();
+    let d = ok(sys!(SYS_fcntl, p[0], F_DUPFD, 100)) as i32;
+    eq(d, 100);
+    let e = ok(sys!(SYS_fcntl, p[0], F_DUPFD, 100)) as i32;
+    eq(e, 101);
+    eq(sys!(SYS_fcntl, d, F_GETFD), 0);
+    shut([p[0], p[1], d, e]);
+}
+
+fn dupfd_cloexec() {
+    let p = pipe_pair();
+    let d = ok(sys!(SYS_fcntl, p[0], F_DUPFD_CLOEXEC, 100)) as i32;
+    eq(sys!(SYS_fcntl, d, F_GETFD), i64::from(FD_CLOEXEC));
+    shut([p[0], p[1], d]);
+}
+
+fn dupfd_errors() {
+    err(sys!(SYS_fcntl, 1, F_DUPFD, -1), EINVAL);
+    err(sys!(SYS_fcntl, 1, F_DUPFD, i32::MAX), EINVAL);
+    err(sys!(SYS_fcntl, -1, F_DUPFD, 0), EBADF);
+}
+
+fn getfd_setfd() {
+    let p = pipe_pair();
+    ok(sys!(SYS_fcntl, p[0], F_SETFD, FD_CLOEXEC));
+    eq(sys!(SYS_fcntl, p[0], F_GETFD), 1);
+    ok(sys!(SYS_fcntl, p[0], F_SETFD, 0x10));
+    eq(sys!(SYS_fcntl, p[0], F_GETFD), 0);
+    shut(p);
+}
+
+fn getfl_setfl() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"");
+    let old = sys!(SYS_fcntl, fd, F_GETFL);
+    eq(old & i64::from(O_ACCMODE), i64::from(O_RDWR));
+    ok(sys!(SYS_fcntl, fd, F_SETFL, O_APPEND | O_NONBLOCK));
+    eq(sys!(SYS_fcntl, fd, F_GETFL), old | i64::from(O_APPEND | O_NONBLOCK));
+    ok(sys!(SYS_fcntl, fd, F_SETFL, 0));
+    eq(sys!(SYS_fcntl, fd, F_GETFL), old);
+    shut([fd]);
+}
+
+fn setfl_ignores_access_mode() {
+    let t = Tmp::new();
+    shut([t.file("f", b"")]);
+    let fd = ok(t.open("f", O_RDONLY)) as i32;
+    ok(sys!(SYS_fcntl, fd, F_SETFL, O_RDWR | O_TRUNC));
+    eq(sys!(SYS_fcntl, fd, F_GETFL) & i64::from(O_ACCMODE), 0);
+    shut([fd]);
+}
+
+fn pipe_size() {
+    let p = pipe_pair();
+    eq(sys!(SYS_fcntl, p[0], F_GETPIPE_SZ), 65536);
+    eq(sys!(SYS_fcntl, p[1], F_SETPIPE_SZ, 10_000), 16384);
+    eq(sys!(SYS_fcntl, p[0], F_GETPIPE_SZ), 16384);
+    eq(sys!(SYS_fcntl, p[0], F_SETPIPE_SZ, 1), 4096);
+    shut(p);
+}
+
+fn pipe_size_errors() {
+    let p = pipe_pair();
+    eq(sys!(SYS_write, p[1], &[0u8; 10_000], 10_000), 10_000);
+    err(sys!(SYS_fcntl, p[1], F_SETPIPE_SZ, 4096), EBUSY);
+    err(sys!(SYS_fcntl, p[1], F_SETPIPE_SZ, -1), EINVAL);
+    shut(p);
+    let t = Tmp::new();
+    let fd = t.file("f", b"");
+    err(sys!(SYS_fcntl, fd, F_GETPIPE_SZ), EBADF);
+    shut([fd]);
+}
+
+fn bad_fd() {
+    for cmd in [F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_GETPIPE_SZ] {
+        err(sys!(SYS_fcntl, -1, cmd, 0), EBADF);
+    }
+}
+
+fn bad_cmd() {
+    err(sys!(SYS_fcntl, 1, 0x7777, 0), EINVAL);
+}
+
+fn path_fd() {
+    let fd = ok(sys!(SYS_openat, AT_FDCWD, c"/", O_PATH, 0)) as i32;
+    err(sys!(SYS_fcntl, fd, F_SETFL, 0), EBADF);
+    err(sys!(SYS_fcntl, fd, F_SETLK, bad()), EBADF);
+    ok(sys!(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC));
+    shut([fd]);
+}
+
+fn lk(kind: i32, start: i64, len: i64) -> flock {
+    flock { l_type: kind as i16, l_whence: SEEK_SET as i16, l_start: start, l_len: len, l_pid: 0 }
+}
+
+/// What F_GETLK for a write lock on the range tells a child of this process: (type, start, len, pid).
+fn seen(t: &Tmp, start: i64, len: i64) -> (i32, i64, i64, i32) {
+    let out = pipe_pair();
+    let pid = child(|| {
+        let fd = ok(t.open("f", O_RDWR));
+        let mut l = lk(F_WRLCK, start, len);
+        ok(sys!(SYS_fcntl, fd, F_GETLK, &mut l));
+        sys!(SYS_write, out[1], &l, size_of::<flock>());
+        0
+    });
+    exits(pid, 0);
+    let mut l = lk(0, 0, 0);
+    eq(sys!(SYS_read, out[0], &mut l, size_of::<flock>()), size_of::<flock>() as i64);
+    shut(out);
+    (l.l_type.into(), l.l_start, l.l_len, l.l_pid)
+}
+
+fn lock_conflict() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 2, 4)));
+    let me = sys!(SYS_getpid) as i32;
+    eq(seen(&t, 0, 0), (F_WRLCK, 2, 4, me));
+    eq(seen(&t, 6, 0).0, F_UNLCK);
+    eq(seen(&t, 0, 2).0, F_UNLCK);
+    in_child(|| {
+        let fd = ok(t.open("f", O_RDWR));
+        errs(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_RDLCK, 0, 3)), &[EAGAIN, EACCES]);
+        ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 0, 2)));
+    });
+    shut([fd]);
+}
+
+fn lock_own_merges() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_RDLCK, 0, 2)));
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_RDLCK, 2, 2)));
+    let (k, s, l, _) = seen(&t, 0, 0);
+    eq((k, s, l), (F_RDLCK, 0, 4));
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 0, 0)));
+    let (k, s, l, _) = seen(&t, 0, 0);
+    eq((k, s, l), (F_WRLCK, 0, 0));
+    shut([fd]);
+}
+
+fn lock_unlock_splits() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 0, 10)));
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_UNLCK, 3, 2)));
+    eq(seen(&t, 3, 2).0, F_UNLCK);
+    let a = seen(&t, 0, 5);
+    eq((a.1, a.2), (0, 3));
+    let b = seen(&t, 4, 0);
+    eq((b.1, b.2), (5, 5));
+    shut([fd]);
+}
+
+fn lock_released_by_close() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 0, 0)));
+    // Any close of the file by this process drops them.
+    shut([ok(t.open("f", O_RDONLY)) as i32]);
+    eq(seen(&t, 0, 0).0, F_UNLCK);
+    shut([fd]);
+}
+
+fn lock_wait() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    let ready = pipe_pair();
+    let pid = child(|| {
+        let fd = ok(t.open("f", O_RDWR));
+        ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 0, 0)));
+        sys!(SYS_write, ready[1], b"x", 1);
+        sleep_ms(50);
+        0
+    });
+    eq(sys!(SYS_read, ready[0], &mut [0u8; 1], 1), 1);
+    ok(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 0, 0)));
+    exits(pid, 0);
+    shut([fd, ready[0], ready[1]]);
+}
+
+fn lock_errors() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"");
+    err(sys!(SYS_fcntl, fd, F_SETLK, bad()), EFAULT);
+    err(sys!(SYS_fcntl, fd, F_GETLK, bad()), EFAULT);
+    err(sys!(SYS_fcntl, fd, F_SETLK, &lk(99, 0, 0)), EINVAL);
+    err(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, -1, 1)), EINVAL);
+    err(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 1, -2)), EINVAL);
+    err(sys!(SYS_fcntl, fd, F_GETLK, &mut lk(F_UNLCK, 0, 0)), EINVAL);
+    shut([fd]);
+    let r = ok(t.open("f", O_RDONLY)) as i32;
+    err(sys!(SYS_fcntl, r, F_SETLK, &lk(F_WRLCK, 0, 0)), EBADF);
+    shut([r]);
+    let w = ok(t.open("f", O_WRONLY)) as i32;
+    err(sys!(SYS_fcntl, w, F_SETLK, &lk(F_RDLCK, 0, 0)), EBADF);
+    shut([w]);
+}
+
+fn lock_end_of_file() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    let mut l = lk(F_WRLCK, -4, 2);
+    l.l_whence = SEEK_END as i16;
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &l));
+    let s = seen(&t, 0, 0);
+    eq((s.1, s.2), (6, 2));
+    shut([fd]);
+}
+
+fn ofd_lock() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    let other = ok(t.open("f", O_RDWR)) as i32;
+    ok(sys!(SYS_fcntl, fd, F_OFD_SETLK, &lk(F_WRLCK, 0, 0)));
+    err(sys!(SYS_fcntl, other, F_OFD_SETLK, &lk(F_WRLCK, 0, 0)), EAGAIN);
+    let mut l = lk(F_WRLCK, 0, 0);
+    ok(sys!(SYS_fcntl, other, F_OFD_GETLK, &mut l));
+    eq((i32::from(l.l_type), l.l_pid), (F_WRLCK, -1));
+    let mut l = lk(F_WRLCK, 0, 0);
+    l.l_pid = 1;
+    err(sys!(SYS_fcntl, fd, F_OFD_SETLK, &l), EINVAL);
+    shut([fd]);
+    ok(sys!(SYS_fcntl, other, F_OFD_SETLK, &lk(F_WRLCK, 0, 0)));
+    shut([other]);
+}
+
+fn lock_deadlock() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 0, 1)));
+    let ready = pipe_pair();
+    let pid = child(|| {
+        let fd = ok(t.open("f", O_RDWR));
+        ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 1, 1)));
+        sys!(SYS_write, ready[1], b"x", 1);
+        i32::from(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 0, 1)) != 0)
+    });
+    eq(sys!(SYS_read, ready[0], &mut [0u8; 1], 1), 1);
+    sleep_ms(30);
+    err(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 1, 1)), EDEADLK);
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_UNLCK, 0, 1)));
+    exits(pid, 0);
+    shut([fd, ready[0], ready[1]]);
+}
+
+fn owner() {
+    let p = pipe_pair();
+    eq(sys!(SYS_fcntl, p[0], F_GETOWN), 0);
+    let me = sys!(SYS_getpid);
+    ok(sys!(SYS_fcntl, p[0], F_SETOWN, me));
+    eq(sys!(SYS_fcntl, p[0], F_GETOWN), me);
+    shut(p);
+}
+
+fn seals_need_memfd() {
+    let p = pipe_pair();
+    err(sys!(SYS_fcntl, p[0], F_GET_SEALS), EINVAL);
+    shut(p);
+}
+
+fn nonblock_on_pipe() {
+    let p = pipe_pair();
+    ok(sys!(SYS_fcntl, p[0], F_SETFL, O_NONBLOCK));
+    err(sys!(SYS_read, p[0], &mut [0u8; 1], 1), EAGAIN);
+    // The other end has its own flags.
+    eq(sys!(SYS_fcntl, p[1], F_GETFL), i64::from(O_WRONLY));
+    shut(p);
+}
