@@ -1,0 +1,136 @@
+//! Every verb of the guest program, natively and inside on every platform.
+//!
+//! One test for each (place, verb). Inside, the cases listed in `tests/expect.toml` are expected to fail; one
+//! that is listed and passes is an error too. `cargo test --test guest -- trap/` runs a part.
+
+mod support;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+use support::{Place, Who, bins, command, run};
+
+/// A known failure.
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    verb: String,
+    case: String,
+    /// Why it fails, for the reader.
+    reason: String,
+    /// Only on this platform; on all without it.
+    platform: Option<String>,
+    /// The outcome varies: neither pass nor failure is an error.
+    #[serde(default)]
+    flaky: bool,
+}
+
+#[derive(Deserialize)]
+struct Expectations {
+    #[serde(default)]
+    fail: Vec<Expected>,
+}
+
+fn expectations() -> Vec<Expected> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/expect.toml");
+    let text = std::fs::read_to_string(path).expect("expect.toml");
+    let e: Expectations = toml::from_str(&text).unwrap_or_else(|e| panic!("expect.toml: {e}"));
+    for x in &e.fail {
+        assert!(!x.reason.trim().is_empty(), "expect.toml: {}/{} has no reason", x.verb, x.case);
+    }
+    e.fail
+}
+
+fn listing(args: &[&str]) -> Vec<String> {
+    let mut argv = vec![bins().guest.to_str().expect("a path in UTF-8")];
+    argv.extend(args);
+    let out = run(&mut command(Place::Native, Who::Caller, &[], &argv), Duration::from_secs(10), b"");
+    assert_eq!(out.code(), Some(0), "guest {args:?}: {}", out.brief());
+    out.out().lines().map(String::from).collect()
+}
+
+/// One run of a verb, continued behind each case that hangs or ends the program: case to outcome, `None` for
+/// passed or skipped.
+fn outcomes(place: Place, who: Who, verb: &str, cases: &[String]) -> BTreeMap<String, Option<String>> {
+    let mut done = BTreeMap::new();
+    let mut next = 0;
+    while next < cases.len() {
+        let argv = [bins().guest.to_str().expect("UTF-8"), verb, "--from", &cases[next]];
+        let out = run(&mut command(place, who, &[], &argv), Duration::from_secs(20), b"");
+        for line in out.out().lines() {
+            let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let (name, why) = rest.split_once(": ").unwrap_or((rest, ""));
+            let result = match kind {
+                "ok" | "skip" => None,
+                "FAIL" => Some(why.to_string()),
+                _ => continue,
+            };
+            if let Some(i) = cases.iter().position(|c| c == name) {
+                next = i + 1;
+                done.insert(name.to_string(), result);
+            }
+        }
+        if next < cases.len() {
+            done.insert(cases[next].clone(), Some(out.brief()));
+            next += 1;
+        } else if !matches!(out.code(), Some(0 | 1)) {
+            done.insert("(end of the program)".into(), Some(out.brief()));
+        }
+    }
+    done
+}
+
+fn judge(place: Place, who: Who, verb: &str, expected: &[Expected]) -> Result<(), Failed> {
+    let cases = listing(&[verb, "--list"]);
+    let mut bad = String::new();
+    for (case, outcome) in outcomes(place, who, verb, &cases) {
+        let listed = expected.iter().find(|e| {
+            e.verb == verb
+                && (e.case == case || e.case == "*")
+                && e.platform.as_deref().is_none_or(|p| p == place.name())
+        });
+        match (outcome, listed) {
+            (Some(why), None) => writeln!(bad, "  {case}: {why}"),
+            (None, Some(e)) if !e.flaky && e.case != "*" => {
+                writeln!(bad, "  {case}: passes, but expect.toml lists it: {}", e.reason)
+            }
+            _ => Ok(()),
+        }
+        .expect("write to a string");
+    }
+    if bad.is_empty() { Ok(()) } else { Err(format!("{verb} on {}:\n{bad}", place.name()).into()) }
+}
+
+fn main() {
+    let args = Arguments::from_args();
+    let verbs = listing(&["--list"]);
+    let expected = expectations();
+    let mut places = vec![(Place::Native, Who::Caller)];
+    if support::is_root() {
+        places.push((Place::Native, Who::Ordinary));
+    }
+    for p in support::PLATFORMS {
+        match support::unusable(p) {
+            None => places.push((Place::Inside(p), Who::Caller)),
+            Some(why) => eprintln!("guest: not run on {p}: {why}"),
+        }
+    }
+    if support::is_root() && places.iter().any(|(p, _)| *p == Place::Inside("trap")) {
+        places.push((Place::Inside("trap"), Who::Ordinary));
+    }
+    let mut trials = Vec::new();
+    for (place, who) in places {
+        for verb in &verbs {
+            let suffix = if who == Who::Ordinary { "-user" } else { "" };
+            let name = format!("{}{suffix}/{verb}", place.name());
+            let (verb, expected) =
+                (verb.clone(), if place == Place::Native { Vec::new() } else { expected.clone() });
+            trials.push(Trial::test(name, move || judge(place, who, &verb, &expected)));
+        }
+    }
+    let end = libtest_mimic::run(&args, trials);
+    support::clean_up();
+    end.exit();
+}

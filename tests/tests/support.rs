@@ -1,0 +1,248 @@
+//! What the test programs share: where the binaries are, how to run one inside and as whom, with a time limit.
+#![allow(dead_code)] // each test program uses a part
+
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The ordinary user that tests run as when they are started by root.
+pub const ORDINARY: u32 = 65534;
+
+/// Who runs a test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Who {
+    /// The user who started the tests.
+    Caller,
+    /// [`ORDINARY`], when the caller is root.
+    Ordinary,
+}
+
+/// Where a test runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    Native,
+    Inside(&'static str),
+}
+
+impl Place {
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Native => "native",
+            Place::Inside(p) => p,
+        }
+    }
+}
+
+pub const PLATFORMS: [&str; 2] = ["trap", "ptrace"];
+
+pub fn is_root() -> bool {
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Copies of the binaries that any user can run, in a directory that goes at the end of the run.
+pub struct Binaries {
+    dir: PathBuf,
+    pub guest: PathBuf,
+    pub lazaret: Option<PathBuf>,
+}
+
+/// The binaries. `lazaret` is $LAZARET_BIN, or the one beside the guest program; without it only the native
+/// tests run.
+pub fn bins() -> &'static Binaries {
+    static B: OnceLock<Binaries> = OnceLock::new();
+    B.get_or_init(|| {
+        let guest = PathBuf::from(env!("CARGO_BIN_EXE_guest"));
+        let lazaret = match std::env::var_os("LAZARET_BIN") {
+            Some(p) => Some(PathBuf::from(p)),
+            None => Some(guest.with_file_name("lazaret")).filter(|p| p.exists()),
+        };
+        let dir = std::env::temp_dir().join(format!("lazaret-tests.{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a directory for the binaries");
+        let copy = |from: &Path, name: &str| {
+            let to = dir.join(name);
+            std::fs::copy(from, &to).unwrap_or_else(|e| panic!("copy {}: {e}", from.display()));
+            to
+        };
+        let g = copy(&guest, "guest");
+        let l = lazaret.map(|p| copy(&p, "lazaret"));
+        Binaries { dir, guest: g, lazaret: l }
+    })
+}
+
+/// Removes what [`bins`] made.
+pub fn clean_up() {
+    let _ = std::fs::remove_dir_all(&bins().dir);
+}
+
+/// Whether `lazaret do` is there and runs something at all on `platform`: the reason if not.
+pub fn unusable(platform: &'static str) -> Option<String> {
+    let b = bins();
+    if b.lazaret.is_none() {
+        return Some("no lazaret binary (set LAZARET_BIN or build it)".into());
+    }
+    let mut c = command(Place::Inside(platform), Who::Caller, &[], &["/bin/true"]);
+    let out = run(&mut c, Duration::from_secs(20), b"");
+    (out.code() != Some(0)).then(|| format!("`do --platform {platform} /bin/true` gives {}", out.brief()))
+}
+
+/// argv as `who`, natively or inside with `options`.
+pub fn command(place: Place, who: Who, options: &[&str], argv: &[&str]) -> Command {
+    let mut c = match place {
+        Place::Native => {
+            let mut c = Command::new(argv[0]);
+            c.args(&argv[1..]);
+            c
+        }
+        Place::Inside(platform) => {
+            let mut c = Command::new(bins().lazaret.as_ref().expect("a lazaret binary"));
+            c.args(["do", "--platform", platform]).args(options).arg("--").args(argv);
+            c
+        }
+    };
+    c.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C.UTF-8").env_remove("TMPDIR");
+    c.current_dir("/");
+    if who == Who::Ordinary {
+        c.env("HOME", "/nonexistent").env("USER", "nobody");
+        c.uid(ORDINARY).gid(ORDINARY);
+    }
+    c
+}
+
+/// How a command ended.
+pub struct Output {
+    /// None: it was killed at the time limit.
+    pub status: Option<ExitStatus>,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub took: Duration,
+}
+
+impl Output {
+    pub fn code(&self) -> Option<i32> {
+        self.status.and_then(|s| s.code())
+    }
+    pub fn out(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+    pub fn err(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+    /// The end in one line.
+    pub fn brief(&self) -> String {
+        let end = match self.status {
+            None => format!("no end within {:.0?}", self.took),
+            Some(s) => match (s.code(), s.signal()) {
+                (Some(c), _) => format!("exit {c}"),
+                (_, s) => format!("signal {}", s.unwrap_or(0)),
+            },
+        };
+        let tail: String = self.err().lines().rev().take(3).collect::<Vec<_>>().join(" | ");
+        if tail.is_empty() { end } else { format!("{end}; stderr ends: {tail}") }
+    }
+}
+
+fn drain(from: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut v = Vec::new();
+        if let Some(mut f) = from {
+            let _ = f.read_to_end(&mut v);
+        }
+        v
+    })
+}
+
+/// Starts `c` in a process group of its own with all three streams piped.
+pub fn start(c: &mut Command) -> Child {
+    c.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    c.process_group(0);
+    c.spawn().unwrap_or_else(|e| panic!("{c:?}: {e}"))
+}
+
+/// Runs `c` with `input`, and kills its process group at the time limit.
+pub fn run(c: &mut Command, limit: Duration, input: &[u8]) -> Output {
+    let mut child = start(c);
+    let mut stdin = child.stdin.take();
+    let input = input.to_vec();
+    let feeder = std::thread::spawn(move || {
+        if let Some(s) = stdin.as_mut() {
+            let _ = std::io::Write::write_all(s, &input);
+        }
+    });
+    let out = finish(child, limit);
+    let _ = feeder.join();
+    out
+}
+
+/// Waits for a child of [`start`].
+pub fn finish(mut child: Child, limit: Duration) -> Output {
+    let begin = Instant::now();
+    let (o, e) = (drain(child.stdout.take()), drain(child.stderr.take()));
+    let mut pause = Duration::from_millis(1);
+    let status = loop {
+        match child.try_wait().expect("wait") {
+            Some(s) => break Some(s),
+            None if begin.elapsed() > limit => {
+                unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+                let _ = child.wait();
+                break None;
+            }
+            None => std::thread::sleep(pause),
+        }
+        pause = (pause * 2).min(Duration::from_millis(20));
+    };
+    let took = begin.elapsed();
+    Output { status, stdout: o.join().unwrap_or_default(), stderr: e.join().unwrap_or_default(), took }
+}
+
+/// Pids whose name begins with "lazaret" below a session or group that `launcher` began, or whose parent chain
+/// leads to it; used to see that nothing stays behind.
+pub fn family(launcher: u32) -> Vec<u32> {
+    let mut all = Vec::new();
+    for e in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = e.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let Ok(s) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        let Some((_, rest)) = s.rsplit_once(") ") else { continue };
+        let f: Vec<&str> = rest.split(' ').collect();
+        let num = |i: usize| f.get(i).and_then(|x| x.parse::<u32>().ok()).unwrap_or(0);
+        if f.first() != Some(&"Z") {
+            all.push((pid, num(1)));
+        }
+    }
+    let mut found = vec![launcher];
+    loop {
+        let more: Vec<u32> =
+            all.iter().filter(|(p, pp)| found.contains(pp) && !found.contains(p)).map(|(p, _)| *p).collect();
+        if more.is_empty() {
+            break;
+        }
+        found.extend(more);
+    }
+    found.retain(|p| all.iter().any(|(q, _)| q == p));
+    found
+}
+
+/// The members of `pids` that are alive.
+pub fn alive(pids: &[u32]) -> Vec<u32> {
+    pids.iter()
+        .copied()
+        .filter(|p| {
+            std::fs::read_to_string(format!("/proc/{p}/stat"))
+                .is_ok_and(|s| !s.rsplit_once(") ").is_some_and(|(_, r)| r.starts_with('Z')))
+        })
+        .collect()
+}
+
+/// Waits up to `limit` for `cond`.
+pub fn until(limit: Duration, mut cond: impl FnMut() -> bool) -> bool {
+    let begin = Instant::now();
+    while begin.elapsed() < limit {
+        if cond() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    cond()
+}
