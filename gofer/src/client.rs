@@ -10,8 +10,8 @@ use rustix::thread::sched_getcpu;
 
 use crate::codec;
 use crate::protocol::{
-    Attached, Attr, Bytes, DirPage, Fault, NewInode, NodeId, NodeKind, OpenFlags, RenameMode, Request, Response,
-    SetAttr, StatFs, Step, WalkEnd, XattrMode,
+    Attached, Attr, Bytes, DirPage, Fault, NewInode, NodeId, NodeKind, OpenFlags, RenameMode, Request,
+    Response, SetAttr, StatFs, Step, WalkEnd, XattrMode,
 };
 use crate::wire::{packet_buffer, recv_packet, send_packet};
 
@@ -94,7 +94,12 @@ impl Client {
     /// ([`crate::GoferConfig`]); lane *n* is served on the *n*-th processor, so as many lanes as processors are best.
     pub fn new(lanes: Vec<OwnedFd>) -> Self {
         let lane = |socket| {
-            Mutex::new(Lane { socket: Some(socket), out: Vec::new(), buffer: packet_buffer(), fds: Vec::new() })
+            Mutex::new(Lane {
+                socket: Some(socket),
+                out: Vec::new(),
+                buffer: packet_buffer(),
+                fds: Vec::new(),
+            })
         };
         Self { lanes: lanes.into_iter().map(lane).collect() }
     }
@@ -154,7 +159,13 @@ impl Client {
     }
 
     /// Makes a regular file that did not exist (`EEXIST` if it did) and opens it.
-    pub fn create(&self, dir: NodeId, name: &[u8], new: NewInode, flags: OpenFlags) -> Result<(OwnedFd, Step)> {
+    pub fn create(
+        &self,
+        dir: NodeId,
+        name: &[u8],
+        new: NewInode,
+        flags: OpenFlags,
+    ) -> Result<(OwnedFd, Step)> {
         self.created(&Request::Create { dir, name: name.into(), new, flags })
     }
 
@@ -177,7 +188,13 @@ impl Client {
     }
 
     /// Makes a symbolic link.
-    pub fn symlink(&self, dir: NodeId, name: &[u8], target: &[u8], owner: Option<(u32, u32)>) -> Result<Step> {
+    pub fn symlink(
+        &self,
+        dir: NodeId,
+        name: &[u8],
+        target: &[u8],
+        owner: Option<(u32, u32)>,
+    ) -> Result<Step> {
         self.made(&Request::Symlink { dir, name: name.into(), target: target.into(), owner })
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, fstat, open, readlinkat};
 
-use crate::config::{GoferConfig, HideRule};
+use crate::config::{GoferConfig, HideRule, Mount};
 use crate::hidden::{Policy, components};
 use crate::server::{Export, SelfFds, Server, Setup};
 
@@ -31,10 +31,18 @@ pub(crate) struct Found {
     canonical: Vec<u8>,
 }
 
+impl Found {
+    /// Its path without symbolic links.
+    pub(crate) fn canonical(&self) -> &[u8] {
+        &self.canonical
+    }
+}
+
 /// Everything hidden that exists now, in the current mount namespace.
 pub(crate) fn find_hidden(rules: &[HideRule], self_fds: &SelfFds) -> Vec<Found> {
     let mut listings = HashMap::new();
-    let paths = rules.iter().flat_map(|rule| expand(&rule.path, &mut listings).into_iter().map(move |p| (rule, p)));
+    let paths =
+        rules.iter().flat_map(|rule| expand(&rule.path, &mut listings).into_iter().map(move |p| (rule, p)));
     paths.take(MAX_FOUND).filter_map(|(rule, path)| find(&rule.rule, &path, self_fds)).collect()
 }
 
@@ -51,7 +59,10 @@ fn expand(pattern: &str, listings: &mut HashMap<PathBuf, Vec<Vec<u8>>>) -> Vec<P
     let mut paths = vec![PathBuf::from("/")];
     for part in components(pattern.as_bytes()) {
         if part == b"*" {
-            paths = paths.iter().flat_map(|dir| list(dir, listings).into_iter().map(|name| dir.join(name))).collect();
+            paths = paths
+                .iter()
+                .flat_map(|dir| list(dir, listings).into_iter().map(|name| dir.join(name)))
+                .collect();
             paths.truncate(MAX_FOUND);
         } else {
             for path in &mut paths {
@@ -80,19 +91,29 @@ pub(crate) fn policy(rules: &[HideRule], found: &[Found]) -> Policy {
     policy
 }
 
-/// Whether a mount's source is hidden, and so was asked for by name.
-pub(crate) fn is_exposed(policy: &Policy, src: &str) -> bool {
-    policy.start(src.as_bytes()).is_err()
+/// A mount's source, found in the host's mounts.
+pub(crate) struct Source<'a> {
+    mount: &'a Mount,
+    pub(crate) place: OwnedFd,
+    canonical: Vec<u8>,
+    /// Hidden by a rule, and so asked for by name.
+    pub(crate) exposed: bool,
 }
 
-/// An export of `root`, whose path is `src`.
-pub(crate) fn export(policy: &Policy, src: &str, root: OwnedFd, writable: bool, self_fds: &SelfFds) -> Export {
-    let canonical = self_fds.target(&root).unwrap_or_else(|| src.as_bytes().to_vec());
-    let (position, exposed) = match (policy.start(src.as_bytes()), policy.start(&canonical)) {
-        (Ok(_), Ok(position)) => (position, false),
-        _ => (Vec::new(), true),
-    };
-    Export { root, writable, position, exposed }
+impl<'a> Source<'a> {
+    /// Opens a source, symbolic links followed.
+    pub(crate) fn open(mount: &'a Mount, policy: &Policy, self_fds: &SelfFds) -> io::Result<Self> {
+        let place = open(&mount.src, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let canonical = self_fds.target(&place).unwrap_or_else(|| mount.src.as_bytes().to_vec());
+        let exposed = policy.start(mount.src.as_bytes()).is_err() || policy.start(&canonical).is_err();
+        Ok(Self { mount, place, canonical, exposed })
+    }
+
+    /// The export of it, by a descriptor of its root.
+    pub(crate) fn export(self, root: OwnedFd, policy: &Policy) -> Export {
+        let position = policy.start(&self.canonical).unwrap_or_default();
+        Export { root, writable: self.mount.writable, position, exposed: self.exposed }
+    }
 }
 
 /// As many nodes as this process may have descriptors, after raising the soft limit.
@@ -128,8 +149,9 @@ pub(crate) fn unconfined(config: &GoferConfig, max_nodes: usize) -> io::Result<S
     let policy = policy(&config.hide, &find_hidden(&config.hide, &self_fds));
     let mut exports = Vec::with_capacity(config.mounts.len());
     for mount in &config.mounts {
-        let root = open(&mount.src, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        exports.push(export(&policy, &mount.src, root, mount.writable, &self_fds));
+        let source = Source::open(mount, &policy, &self_fds)?;
+        let root = source.place.try_clone()?;
+        exports.push(source.export(root, &policy));
     }
     Ok(Server::new(Setup { exports, policy, self_fds, ids: None, max_nodes }))
 }

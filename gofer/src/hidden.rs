@@ -12,7 +12,16 @@ use crate::config::HideRule;
 /// Default rules below each home directory: the rule's name and paths relative to the home.
 const IN_HOMES: &[(&str, &[&str])] = &[
     ("ssh", &[".ssh", ".putty", ".config/putty"]),
-    ("gpg", &[".gnupg", ".local/share/keyrings", ".password-store", ".local/share/password-store", ".config/sops"]),
+    (
+        "gpg",
+        &[
+            ".gnupg",
+            ".local/share/keyrings",
+            ".password-store",
+            ".local/share/password-store",
+            ".config/sops",
+        ],
+    ),
     (
         "cloud",
         &[
@@ -157,7 +166,9 @@ pub fn default_rules(passwd: &str) -> Vec<HideRule> {
     let mut homes: BTreeSet<&str> = ["/root", "/home/*"].into();
     homes.extend(passwd.lines().filter_map(home_of).take(1000));
     let in_homes = homes.iter().flat_map(|home| {
-        IN_HOMES.iter().flat_map(move |(rule, paths)| paths.iter().map(move |path| hide(rule, format!("{home}/{path}"))))
+        IN_HOMES
+            .iter()
+            .flat_map(move |(rule, paths)| paths.iter().map(move |path| hide(rule, format!("{home}/{path}"))))
     });
     in_homes.chain(ELSEWHERE.iter().map(|(rule, path)| hide(rule, (*path).to_string()))).collect()
 }
@@ -168,10 +179,12 @@ fn hide(rule: &str, path: String) -> HideRule {
 
 /// The home of a passwd(5) line, when it is a directory that only its user has: not `/`, no system directory.
 fn home_of(line: &str) -> Option<&str> {
-    const SYSTEM: &[&str] = &["/bin", "/sbin", "/usr", "/dev", "/proc", "/sys", "/run", "/etc", "/nonexistent"];
+    const SYSTEM: &[&str] =
+        &["/bin", "/sbin", "/usr", "/dev", "/proc", "/sys", "/run", "/etc", "/nonexistent"];
     let home = line.split(':').nth(5)?.trim_end_matches('/');
     let below_home = home.strip_prefix("/home/").is_some_and(|rest| !rest.contains('/'));
-    let system = SYSTEM.iter().any(|dir| home == *dir || home.strip_prefix(dir).is_some_and(|r| r.starts_with('/')));
+    let system =
+        SYSTEM.iter().any(|dir| home == *dir || home.strip_prefix(dir).is_some_and(|r| r.starts_with('/')));
     (home.starts_with('/') && home.len() > 1 && !below_home && !system && home != "/root").then_some(home)
 }
 
@@ -310,7 +323,8 @@ mod tests {
 
     #[test]
     fn defaults_hide_secrets_of_every_home() {
-        let policy = Policy::new(&default_rules("u:x:1:1::/srv/u:/bin/sh\ndaemon:x:1:1::/usr/sbin:/bin/false\n"));
+        let policy =
+            Policy::new(&default_rules("u:x:1:1::/srv/u:/bin/sh\ndaemon:x:1:1::/usr/sbin:/bin/false\n"));
         for (path, rule) in [
             ("/root/.ssh", "ssh"),
             ("/home/ann/.ssh/id_rsa", "ssh"),
@@ -320,7 +334,9 @@ mod tests {
         ] {
             assert_eq!(walk(&policy, path), Err(rule.to_string()), "{path}");
         }
-        for path in ["/root", "/home/ann/.config/other", "/usr/sbin/.ssh", "/home/.ssh", "/etc/ssh/ssh_config"] {
+        for path in
+            ["/root", "/home/ann/.config/other", "/usr/sbin/.ssh", "/home/.ssh", "/etc/ssh/ssh_config"]
+        {
             assert!(walk(&policy, path).is_ok(), "{path}");
         }
         assert!(walk(&policy, "/etc/hosts").unwrap().is_empty());

@@ -7,10 +7,13 @@
 pub mod client;
 mod codec;
 mod config;
+mod confine;
 mod exports;
+mod filter;
 pub mod hidden;
 #[allow(unsafe_code)]
 mod host;
+mod mounts;
 pub mod oracle;
 pub mod protocol;
 mod server;
@@ -19,5 +22,7 @@ mod wire;
 pub use client::{Client, GoferError, Walk};
 pub use codec::fuzz_decode;
 pub use config::{GoferConfig, HideRule, Mount};
+pub use confine::{GoferFds, run};
 pub use exports::serve_unconfined;
+pub use filter::{Rule, exposure};
 pub use oracle::serve_ids;

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, send, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, send, sendmsg,
 };
 
 use crate::protocol::MAX_MESSAGE;
@@ -39,11 +39,16 @@ pub(crate) fn send_packet(to: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -
 ///
 /// # Errors
 /// The socket's, or `EMSGSIZE` when the packet or its descriptors did not fit.
-pub(crate) fn recv_packet(from: impl AsFd, buffer: &mut [u8], fds: &mut Vec<OwnedFd>) -> Result<usize, Errno> {
+pub(crate) fn recv_packet(
+    from: impl AsFd,
+    buffer: &mut [u8],
+    fds: &mut Vec<OwnedFd>,
+) -> Result<usize, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let limit = buffer.len();
-    let got = again(|| recvmsg(&from, &mut [IoSliceMut::new(buffer)], &mut ancillary, RecvFlags::CMSG_CLOEXEC))?;
+    let got =
+        again(|| recvmsg(&from, &mut [IoSliceMut::new(buffer)], &mut ancillary, RecvFlags::CMSG_CLOEXEC))?;
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = message {
             fds.extend(received);

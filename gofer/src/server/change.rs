@@ -53,8 +53,7 @@ impl Server {
             uid = uid.filter(|id| *id != now.uid);
             gid = gid.filter(|id| *id != now.gid);
         }
-        let result =
-            chownat(node, c"", uid.map(Uid::from_raw), gid.map(Gid::from_raw), AtFlags::EMPTY_PATH);
+        let result = chownat(node, c"", uid.map(Uid::from_raw), gid.map(Gid::from_raw), AtFlags::EMPTY_PATH);
         match result {
             // An id that the map does not have.
             Err(Errno::INVAL) if self.ids.is_some() => Err(Errno::PERM),

@@ -73,7 +73,13 @@ impl Server {
         self.made(&place)
     }
 
-    pub(super) fn symlink(&self, dir: NodeId, name: &Bytes, target: &Bytes, owner: Option<(u32, u32)>) -> Answer {
+    pub(super) fn symlink(
+        &self,
+        dir: NodeId,
+        name: &Bytes,
+        target: &Bytes,
+        owner: Option<(u32, u32)>,
+    ) -> Answer {
         let place = self.place(dir, name)?;
         if target.0.len() >= MAX_LINK {
             return Err(Errno::NAMETOOLONG.into());

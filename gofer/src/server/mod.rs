@@ -11,9 +11,9 @@ mod dir;
 mod nodes;
 mod open;
 mod owner;
-mod walk;
 #[cfg(test)]
 mod tests;
+mod walk;
 mod xattr;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -106,8 +106,9 @@ impl Server {
             };
             let Some(Ok(request)) = buffer.get(..length).map(codec::decode) else { return };
             let (response, fd) = self.answer(&request);
-            let encoded = codec::encode(&response, &mut out)
-                .or_else(|_| codec::encode(&Response::Fault(Fault::Errno(Errno::MSGSIZE.raw_os_error())), &mut out));
+            let encoded = codec::encode(&response, &mut out).or_else(|_| {
+                codec::encode(&Response::Fault(Fault::Errno(Errno::MSGSIZE.raw_os_error())), &mut out)
+            });
             let fds: Vec<_> = fd.iter().map(AsFd::as_fd).collect();
             if encoded.is_err() || send_packet(socket, &out, &fds).is_err() {
                 return;

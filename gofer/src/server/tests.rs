@@ -104,7 +104,16 @@ fn attributes_are_the_hosts() {
         // Reading a link's target may touch its atime.
         assert_eq!(Attr { atime: step.attr.atime, ..attr }, step.attr);
         assert_eq!(
-            (attr.mode, attr.uid, attr.gid, attr.size, attr.blocks, u64::from(attr.blksize), attr.ino, attr.dev),
+            (
+                attr.mode,
+                attr.uid,
+                attr.gid,
+                attr.size,
+                attr.blocks,
+                u64::from(attr.blksize),
+                attr.ino,
+                attr.dev
+            ),
             (
                 host.mode(),
                 host.uid(),
@@ -183,10 +192,12 @@ fn changes_reach_the_host() {
     assert_eq!(errno(client.create(root, b"f", new(0o640), BOTH)), libc::EEXIST);
 
     let at = Time { sec: 1_000_000_000, nsec: 5 };
-    let set = SetAttr { mode: Some(0o4711), size: Some(4), mtime: Some(SetTime::At(at)), ..SetAttr::default() };
+    let set =
+        SetAttr { mode: Some(0o4711), size: Some(4), mtime: Some(SetTime::At(at)), ..SetAttr::default() };
     let attr = client.setattr(step.node, set).unwrap();
     assert_eq!((attr.mode & 0o7777, attr.size, attr.mtime), (0o4711, 4, at));
-    let bad = SetAttr { atime: Some(SetTime::At(Time { sec: 0, nsec: 1_000_000_000 })), ..SetAttr::default() };
+    let bad =
+        SetAttr { atime: Some(SetTime::At(Time { sec: 0, nsec: 1_000_000_000 })), ..SetAttr::default() };
     assert_eq!(errno(client.setattr(step.node, bad)), libc::EINVAL);
     let bad = SetAttr { mode: Some(0o170_000), ..SetAttr::default() };
     assert_eq!(errno(client.setattr(step.node, bad)), libc::EINVAL);
@@ -198,11 +209,17 @@ fn changes_reach_the_host() {
     let sym = client.lookup(root, b"s").unwrap();
     let times = SetAttr { mtime: Some(SetTime::At(at)), ..SetAttr::default() };
     assert_eq!(client.setattr(sym.node, times).unwrap().mtime, at, "a link's own times");
-    assert_eq!(errno(client.setattr(sym.node, SetAttr { mode: Some(0), ..SetAttr::default() })), libc::EOPNOTSUPP);
+    assert_eq!(
+        errno(client.setattr(sym.node, SetAttr { mode: Some(0), ..SetAttr::default() })),
+        libc::EOPNOTSUPP
+    );
 
     assert_eq!(client.link(step.node, made.node, b"g").unwrap().nlink, 2);
     assert_eq!(fs::metadata(dir.path("d/g")).unwrap().ino(), step.attr.ino);
-    assert_eq!(errno(client.link(made.node, root, b"dd")), host_errno(fs::hard_link(dir.path("d"), dir.path("dd"))));
+    assert_eq!(
+        errno(client.link(made.node, root, b"dd")),
+        host_errno(fs::hard_link(dir.path("d"), dir.path("dd")))
+    );
     assert_eq!(errno(client.rmdir(root, b"d")), host_errno(fs::remove_dir(dir.path("d"))));
     assert_eq!(errno(client.unlink(root, b"d")), libc::EISDIR);
     assert_eq!(errno(client.rmdir(root, b"f")), libc::ENOTDIR);
@@ -261,7 +278,8 @@ fn new_inodes_get_their_owner() {
     let other = NewInode { mode: 0o755, owner: Some((1, 1)) };
     let inherited = client.mkdir(sub.node, b"d", other).unwrap();
     assert_eq!((inherited.attr.uid, inherited.attr.gid, inherited.attr.mode & 0o7777), (1, 2345, 0o2755));
-    let attr = client.setattr(file.node, SetAttr { uid: Some(7), gid: Some(8), ..SetAttr::default() }).unwrap();
+    let attr =
+        client.setattr(file.node, SetAttr { uid: Some(7), gid: Some(8), ..SetAttr::default() }).unwrap();
     assert_eq!((attr.uid, attr.gid), (7, 8));
     // And the next one is ours again.
     assert_eq!(client.mkdir(root, b"ours", new(0o755)).unwrap().attr.uid, 0);
@@ -365,8 +383,10 @@ fn hidden_paths_are_denied_with_their_rule() {
     fs::create_dir(dir.path("elsewhere")).unwrap();
     let base = dir.0.to_str().unwrap();
     let rule = |rule: &str, path: &str| HideRule { rule: rule.into(), path: format!("{base}/{path}") };
-    let hide = vec![rule("ssh", "*/.ssh"), rule("cloud", "home/.config/cloud"), rule("absent", "home/.absent")];
-    let mounts = vec![mount(&dir.0, true), mount(&dir.path("home/.ssh"), false), mount(&dir.path("home"), false)];
+    let hide =
+        vec![rule("ssh", "*/.ssh"), rule("cloud", "home/.config/cloud"), rule("absent", "home/.absent")];
+    let mounts =
+        vec![mount(&dir.0, true), mount(&dir.path("home/.ssh"), false), mount(&dir.path("home"), false)];
     let client = serve(mounts, hide, 1000, false);
     let root = client.attach(0).unwrap().root.node;
     let home = client.lookup(root, b"home").unwrap().node;
@@ -394,7 +414,10 @@ fn hidden_paths_are_denied_with_their_rule() {
 
     // A mount of the hidden directory itself was asked for by name; one above it hides as before.
     let asked = client.attach(1).unwrap().root.node;
-    assert_eq!(read_all(client.walk(asked, &[b"key"], Some(READ)).unwrap().file.unwrap().unwrap()), b"secret");
+    assert_eq!(
+        read_all(client.walk(asked, &[b"key"], Some(READ)).unwrap().file.unwrap().unwrap()),
+        b"secret"
+    );
     let above = client.attach(2).unwrap().root.node;
     fs::rename(dir.path("elsewhere/x"), dir.path("home/.ssh")).unwrap();
     assert_eq!(client.lookup(above, b".ssh").unwrap_err(), denied("ssh"));
@@ -600,13 +623,17 @@ fn the_server_survives_any_packet() {
     println!("{answered} answered");
     assert!(answered > 100);
     assert_eq!(fs::read(dir.path("f")).unwrap(), b"x");
-    assert!(matches!(server.answer(&Request::Attach { mount: 0 }).0, Response::Attached(_) | Response::Fault(_)));
+    assert!(matches!(
+        server.answer(&Request::Attach { mount: 0 }).0,
+        Response::Attached(_) | Response::Fault(_)
+    ));
 }
 
 #[test]
 fn a_request_with_descriptors_ends_the_lane() {
     let dir = Dir::new("descriptors");
-    let server = unconfined(&GoferConfig { mounts: vec![mount(&dir.0, false)], hide: Vec::new() }, 10).unwrap();
+    let server =
+        unconfined(&GoferConfig { mounts: vec![mount(&dir.0, false)], hide: Vec::new() }, 10).unwrap();
     let (ours, theirs) = lane();
     let thread = std::thread::spawn(move || server.serve_lane(&theirs));
     let mut out = Vec::new();

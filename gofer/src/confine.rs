@@ -1,0 +1,289 @@
+//! From a freshly executed process to a confined gofer that serves.
+//!
+//! The launcher starts a process that calls [`run`] first of all. That process forks the gofer into its
+//! namespaces *as a child of the launcher*, writes its id maps, and exits with 0. So the launcher waits for two
+//! children: the one it started, and the gofer, whose pid the `ready` descriptor brings.
+//!
+//! | confinement | how |
+//! |---|---|
+//! | user namespace | root: all ids as they are; ordinary user: the own id alone |
+//! | mount namespace | empty read-only root; exports held by descriptor (`mounts`) |
+//! | pid, network, IPC, UTS namespaces | new and empty |
+//! | capabilities | root: what reading (and with writable mounts changing) all files takes; ordinary user: none |
+//! | system calls | allow-list ([`crate::exposure`]); anything else kills |
+//! | lifetime | killed when the launcher's thread that started it ends; ends when the lanes close |
+//!
+//! # Start-up cost
+//!
+//! See the module text of [`crate`].
+
+use std::fs;
+use std::io::{self, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Barrier;
+
+use rustix::fs::Mode;
+use rustix::process::{Resource, Rlimit, Signal, getegid, geteuid, setrlimit, umask};
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, CpuSet, remove_capability_from_bounding_set,
+    sched_getaffinity, sched_setaffinity, set_capabilities, set_capabilities_secure_bits, set_name,
+    set_no_new_privs,
+};
+
+use crate::config::GoferConfig;
+use crate::exports::node_limit;
+use crate::filter;
+use crate::host;
+use crate::mounts::{self, Failed};
+use crate::oracle::Ids;
+use crate::server::{Server, Setup};
+
+/// What an unreadable request to the kernel exits with: lazaret's own failure.
+const FAILURE: i32 = 125;
+
+/// The descriptors a gofer starts with.
+pub struct GoferFds {
+    /// The gofer's ends of the lanes: `SOCK_SEQPACKET` unix sockets, best one for each processor.
+    pub lanes: Vec<OwnedFd>,
+    /// The other end of [`crate::serve_ids`]. Used only with a single-id map.
+    pub oracle: Option<OwnedFd>,
+    /// The writing end of a pipe. One line comes: `ok PID` with the gofer's pid as this process's namespace has it, or
+    /// `error TEXT`. The end of the pipe without a line is a failure too.
+    pub ready: OwnedFd,
+}
+
+impl GoferFds {
+    /// The descriptors by their numbers, as a command line brings them to an executed process. Each must be
+    /// inherited for this and used for nothing else.
+    ///
+    /// # Errors
+    /// A number that is no open descriptor.
+    pub fn inherited(lanes: &[i32], oracle: Option<i32>, ready: i32) -> io::Result<Self> {
+        let lanes = lanes.iter().map(|fd| host::inherited(*fd)).collect::<io::Result<_>>()?;
+        Ok(Self { lanes, oracle: oracle.map(host::inherited).transpose()?, ready: host::inherited(ready)? })
+    }
+}
+
+/// How ids are mapped into the gofer's user namespace.
+#[derive(Clone, Copy, PartialEq)]
+enum IdMap {
+    /// All ids that this namespace has, as they are.
+    All,
+    /// The effective ids alone.
+    Own,
+}
+
+/// Becomes a confined gofer that serves `config` until its lanes close.
+///
+/// The process must have been executed for this, have one thread, and need nothing else: all other descriptors are
+/// closed, standard ones become `/dev/null`. See the module text for what the launcher sees.
+pub fn run(config: GoferConfig, fds: GoferFds) -> ! {
+    let GoferFds { lanes, oracle, ready } = fds;
+    let mut keep: Vec<i32> = lanes.iter().chain(&oracle).map(AsRawFd::as_raw_fd).collect();
+    keep.push(ready.as_raw_fd());
+    host::close_all_but(&keep);
+    let mut ready = PipeWriter::from(ready);
+    match fork(&mut ready) {
+        Ok(None) => host::exit_now(0),
+        Ok(Some((pid, map))) => {
+            let oracle = oracle.filter(|_| map == IdMap::Own);
+            match confine_and_serve(&config, &lanes, oracle, map, pid, &mut ready) {
+                Ok(()) => host::exit_now(0),
+                Err(failed) => fail(&mut ready, failed),
+            }
+        }
+        Err(failed) => fail(&mut ready, failed),
+    }
+}
+
+fn fail(ready: &mut PipeWriter, (what, error): Failed) -> ! {
+    let hint = hint(&error);
+    let _ = writeln!(ready, "error gofer: {what}: {error}{hint}");
+    host::exit_now(FAILURE)
+}
+
+/// What to change where namespaces are forbidden.
+fn hint(error: &io::Error) -> &'static str {
+    let is = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
+    if !matches!(
+        error.raw_os_error(),
+        Some(libc::EPERM | libc::EACCES | libc::ENOSPC | libc::EINVAL | libc::EUSERS)
+    ) {
+        ""
+    } else if is("/proc/sys/user/max_user_namespaces", "0") {
+        "; user namespaces are off: set sysctl user.max_user_namespaces above 0"
+    } else if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+        "; user namespaces are off for ordinary users: set sysctl kernel.unprivileged_userns_clone=1"
+    } else if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        "; AppArmor restricts user namespaces: set sysctl kernel.apparmor_restrict_unprivileged_userns=0 or add a profile"
+    } else {
+        "; user, mount, pid, network, IPC and UTS namespaces and Linux 5.12 are needed"
+    }
+}
+
+/// Forks the gofer. `None` in the process that only did this; its pid and map in the gofer.
+fn fork(ready: &mut PipeWriter) -> Result<Option<(i32, IdMap)>, Failed> {
+    let (mut from_parent, mut to_child) = io::pipe().map_err(|error| ("making a pipe".to_string(), error))?;
+    match host::fork_confined() {
+        Ok(Some(pid)) => {
+            let map = write_maps(pid).map_err(|error| ("mapping ids".to_string(), error));
+            match map {
+                Ok(map) => {
+                    let mut message = [0; 5];
+                    message[0] = u8::from(map == IdMap::All);
+                    message[1..].copy_from_slice(&pid.to_le_bytes());
+                    let _ = to_child.write_all(&message);
+                    Ok(None)
+                }
+                // The child ends when the pipe does.
+                Err(failed) => fail(ready, failed),
+            }
+        }
+        Ok(None) => {
+            drop(to_child);
+            let mut message = [0; 5];
+            if from_parent.read_exact(&mut message).is_err() {
+                host::exit_now(FAILURE);
+            }
+            let [all, pid @ ..] = message;
+            Ok(Some((i32::from_le_bytes(pid), if all == 1 { IdMap::All } else { IdMap::Own })))
+        }
+        Err(error) => Err(("making namespaces".to_string(), error)),
+    }
+}
+
+/// Maps all ids where that is allowed, else the own one.
+fn write_maps(pid: i32) -> io::Result<IdMap> {
+    let file = |name: &str| format!("/proc/{pid}/{name}");
+    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    if uid == 0 {
+        let all = fs::write(file("uid_map"), identity("/proc/self/uid_map")?)
+            .and_then(|()| fs::write(file("gid_map"), identity("/proc/self/gid_map")?));
+        if all.is_ok() {
+            return Ok(IdMap::All);
+        }
+    }
+    fs::write(file("uid_map"), format!("{uid} {uid} 1\n"))?;
+    fs::write(file("setgroups"), "deny")?;
+    fs::write(file("gid_map"), format!("{gid} {gid} 1\n"))?;
+    Ok(IdMap::Own)
+}
+
+/// Every id of a map, to itself.
+fn identity(map: &str) -> io::Result<String> {
+    let lines = fs::read_to_string(map)?;
+    let identity = lines.lines().filter_map(|line| {
+        let mut numbers = line.split_whitespace();
+        let (inside, count) = (numbers.next()?, numbers.nth(1)?);
+        Some(format!("{inside} {inside} {count}\n"))
+    });
+    Ok(identity.collect())
+}
+
+fn confine_and_serve(
+    config: &GoferConfig,
+    lanes: &[OwnedFd],
+    oracle: Option<OwnedFd>,
+    map: IdMap,
+    pid: i32,
+    ready: &mut PipeWriter,
+) -> Result<(), Failed> {
+    let at = |what: &'static str| move |errno: rustix::io::Errno| (what.to_string(), io::Error::from(errno));
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(at("setting the parent's signal"))?;
+    set_name(c"lazaret-gofer").map_err(at("naming the process"))?;
+    umask(Mode::empty());
+    mounts::close_standard().map_err(|error| ("opening /dev/null".to_string(), error))?;
+    let no_core = Rlimit { current: Some(0), maximum: Some(0) };
+    setrlimit(Resource::Core, no_core).map_err(at("limiting core files"))?;
+    let max_nodes = node_limit();
+    let built = mounts::build(config)?;
+    let writable = config.mounts.iter().any(|mount| mount.writable);
+    drop_capabilities(map, writable).map_err(at("dropping capabilities"))?;
+    set_no_new_privs(true).map_err(at("setting no_new_privs"))?;
+    let program = filter::compile(writable, ready.as_raw_fd())
+        .map_err(|error| ("compiling the filter".to_string(), io::Error::other(error)))?;
+
+    let ids = oracle.map(Ids::new);
+    let mounts::Built { exports, policy, self_fds } = built;
+    let server = Server::new(Setup { exports, policy, self_fds, ids, max_nodes });
+    let processors = processors();
+    let started = Barrier::new(lanes.len() + 1);
+    std::thread::scope(|scope| {
+        for (index, lane) in lanes.iter().enumerate() {
+            let processor = index.checked_rem(processors.len()).and_then(|index| processors.get(index));
+            let (server, started) = (&server, &started);
+            let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
+                stay_on(processor.copied());
+                started.wait();
+                server.serve_lane(lane);
+            });
+            if let Err(error) = thread {
+                fail(ready, ("starting a thread".to_string(), error));
+            }
+        }
+        started.wait();
+        if let Err(error) = seccompiler::apply_filter_all_threads(&program) {
+            // Not an error to return: the threads would be waited for.
+            fail(ready, ("installing the filter".to_string(), io::Error::other(error)));
+        }
+        let _ = writeln!(ready, "ok {pid}");
+    });
+    Ok(())
+}
+
+/// The processors that this process may run on.
+fn processors() -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
+}
+
+/// A lane's thread stays on its lane's processor: the client picks the lane by where it runs, and a wake-up on
+/// the same processor costs a quarter of one across.
+fn stay_on(processor: Option<usize>) {
+    if let Some(processor) = processor {
+        let mut set = CpuSet::new();
+        set.set(processor);
+        let _ = sched_setaffinity(None, &set);
+    }
+}
+
+/// The capabilities that a gofer keeps, and why.
+fn kept(map: IdMap, writable: bool) -> CapabilitySet {
+    if map == IdMap::Own {
+        // An ordinary user's rights are the user's own.
+        return CapabilitySet::empty();
+    }
+    // Root reads all files; the sentry decides which of its users may.
+    let read = CapabilitySet::DAC_READ_SEARCH;
+    // Root changes all files, and makes some for others (set-ids of files and threads).
+    let write = CapabilitySet::DAC_OVERRIDE
+        | CapabilitySet::FOWNER
+        | CapabilitySet::CHOWN
+        | CapabilitySet::FSETID
+        | CapabilitySet::SETUID
+        | CapabilitySet::SETGID;
+    if writable { read | write } else { read }
+}
+
+fn drop_capabilities(map: IdMap, writable: bool) -> Result<(), rustix::io::Errno> {
+    use CapabilitiesSecureBits as Bits;
+    set_capabilities_secure_bits(
+        Bits::NO_ROOT
+            | Bits::NO_ROOT_LOCKED
+            | Bits::NO_SETUID_FIXUP
+            | Bits::NO_SETUID_FIXUP_LOCKED
+            | Bits::KEEP_CAPS_LOCKED
+            | Bits::NO_CAP_AMBIENT_RAISE
+            | Bits::NO_CAP_AMBIENT_RAISE_LOCKED,
+    )?;
+    for bit in 0..64 {
+        // The kernel has fewer than 64: EINVAL past its last.
+        if remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit)).is_err() {
+            break;
+        }
+    }
+    let kept = kept(map, writable);
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    set_capabilities(None, sets)
+}
