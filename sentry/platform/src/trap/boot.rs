@@ -37,7 +37,7 @@ extern "C" fn child(arg: *mut libc::c_void) -> i32 {
             libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE, std::ptr::null());
             if let Some(dir) = &child.empty {
                 let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
-                let options = c"size=4k,mode=0".as_ptr().cast();
+                let options = c"size=4k,mode=111".as_ptr().cast();
                 if libc::mount(c"none".as_ptr(), dir.as_ptr(), c"tmpfs".as_ptr(), flags, options) != 0
                     || libc::chdir(dir.as_ptr()) != 0
                     || libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()) != 0
