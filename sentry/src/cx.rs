@@ -1,0 +1,196 @@
+//! What a handler is given: the task, guest memory, waiting, and the record of what went wrong.
+
+use crate::fail::{Block, Fail, Restart, SysResult};
+use crate::kernel::Kernel;
+use crate::run::Call;
+use crate::task::Task;
+use crate::wait::{Listener, Ready, WaitQueue};
+use platform::Port;
+use std::sync::Arc;
+use std::time::Duration;
+use syscall_table::errno::Errno;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
+
+/// Context of one attempt of one system call.
+pub struct Cx<'a> {
+    /// The calling task.
+    pub task: &'a Arc<Task>,
+    /// The call: number, arguments, and what survives between attempts.
+    pub call: &'a mut Call,
+    port: Option<&'a mut dyn Port>,
+}
+
+impl<'a> Cx<'a> {
+    pub(crate) fn new(task: &'a Arc<Task>, call: &'a mut Call, port: Option<&'a mut dyn Port>) -> Self {
+        Cx { task, call, port }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &'a Arc<Kernel> {
+        &self.task.kernel
+    }
+
+    /// The full port, for host calls and registers. Before anything irreversible was done: without a port the handler
+    /// runs again from its start.
+    ///
+    /// # Errors
+    /// `NeedPort` when this attempt has none.
+    pub fn port(&mut self) -> SysResult<&mut dyn Port> {
+        match &mut self.port {
+            Some(port) if port.full() => Ok(&mut **port),
+            _ => Err(Fail::NeedPort),
+        }
+    }
+
+    /// Reads guest memory exactly.
+    ///
+    /// # Errors
+    /// EFAULT.
+    pub fn copy_in(&mut self, addr: u64, buf: &mut [u8]) -> SysResult<()> {
+        if buf.is_empty() {
+            return Ok(());
+        }
+        match &mut self.port {
+            Some(port) => port.read_mem(addr, buf)?,
+            None => self.task.space().read(addr, buf)?,
+        }
+        Ok(())
+    }
+
+    /// Writes guest memory exactly.
+    ///
+    /// # Errors
+    /// EFAULT.
+    pub fn copy_out(&mut self, addr: u64, data: &[u8]) -> SysResult<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        match &mut self.port {
+            Some(port) => port.write_mem(addr, data)?,
+            None => self.task.space().write(addr, data)?,
+        }
+        Ok(())
+    }
+
+    /// Reads as much as is accessible, at least one byte.
+    ///
+    /// # Errors
+    /// EFAULT if not even the first byte is.
+    pub fn copy_in_some(&mut self, addr: u64, buf: &mut [u8]) -> SysResult<usize> {
+        if buf.is_empty() {
+            return Ok(0);
+        }
+        let result = match &mut self.port {
+            Some(port) => port.read_mem(addr, buf),
+            None => self.task.space().read(addr, buf),
+        };
+        match result {
+            Ok(()) => Ok(buf.len()),
+            Err(fault) if fault.done > 0 => Ok(fault.done.min(buf.len())),
+            Err(_) => Err(Errno::EFAULT.into()),
+        }
+    }
+
+    /// Reads one ABI value.
+    ///
+    /// # Errors
+    /// EFAULT.
+    pub fn read_value<T: FromBytes + FromZeros + IntoBytes>(&mut self, addr: u64) -> SysResult<T> {
+        let mut value = T::new_zeroed();
+        self.copy_in(addr, value.as_mut_bytes())?;
+        Ok(value)
+    }
+
+    /// Writes one ABI value.
+    ///
+    /// # Errors
+    /// EFAULT.
+    pub fn write_value<T: IntoBytes + Immutable>(&mut self, addr: u64, value: &T) -> SysResult<()> {
+        self.copy_out(addr, value.as_bytes())
+    }
+
+    /// Reads a NUL-terminated string of at most `max` bytes, the NUL not counted.
+    ///
+    /// # Errors
+    /// EFAULT; `too_long` when no NUL comes within `max + 1` bytes.
+    pub fn read_cstr(&mut self, addr: u64, max: usize, too_long: Errno) -> SysResult<Vec<u8>> {
+        let mut out = Vec::new();
+        let mut at = addr;
+        loop {
+            // Up to the end of the page first: the string may end just before unmapped memory.
+            let room = 4096 - (at & 4095) as usize;
+            let mut chunk = [0u8; 256];
+            let want = room.min(chunk.len());
+            let part = chunk.get_mut(..want).unwrap_or_default();
+            let got = self.copy_in_some(at, part)?;
+            let part = part.get(..got).unwrap_or_default();
+            if let Some(end) = part.iter().position(|b| *b == 0) {
+                out.extend_from_slice(part.get(..end).unwrap_or_default());
+                return if out.len() > max { Err(too_long.into()) } else { Ok(out) };
+            }
+            out.extend_from_slice(part);
+            if out.len() > max {
+                return Err(too_long.into());
+            }
+            at = at.checked_add(got as u64).ok_or(Errno::EFAULT)?;
+        }
+    }
+
+    /// Reads a path: ENAMETOOLONG past 4,095 bytes; an empty path is returned as such.
+    ///
+    /// # Errors
+    /// EFAULT, ENAMETOOLONG.
+    pub fn read_path(&mut self, addr: u64) -> SysResult<Vec<u8>> {
+        self.read_cstr(addr, 4095, Errno::ENAMETOOLONG)
+    }
+
+    /// Registers this call on a queue. Register first, then test the condition, then [`block`](Self::block).
+    pub fn wait_on(&self, queue: &WaitQueue, mask: Ready) {
+        let waiter: Arc<dyn Listener> = self.task.waiter.clone();
+        queue.add(waiter, self.task.waiter.epoch(), mask, false);
+    }
+
+    /// As [`wait_on`](Self::wait_on); an exclusive wake-up stops at the first such waiter that uses it.
+    pub fn wait_on_exclusive(&self, queue: &WaitQueue, mask: Ready) {
+        let waiter: Arc<dyn Listener> = self.task.waiter.clone();
+        queue.add(waiter, self.task.waiter.epoch(), mask, true);
+    }
+
+    /// Blocks until a registered queue fires.
+    pub fn block<T>(&self, restart: Restart) -> SysResult<T> {
+        Err(Fail::Block(Block { deadline: None, restart }))
+    }
+
+    /// Blocks until a registered queue fires or the deadline (see [`crate::time::now`]) has passed.
+    pub fn block_until<T>(&self, deadline: Option<Duration>, restart: Restart) -> SysResult<T> {
+        Err(Fail::Block(Block { deadline, restart }))
+    }
+
+    /// The deadline of this call: computed by `first` in the first attempt, the same in all later ones.
+    pub fn deadline(&mut self, first: impl FnOnce() -> Option<Duration>) -> Option<Duration> {
+        if let Some(kept) = self.call.deadline {
+            return kept;
+        }
+        let deadline = first();
+        self.call.deadline = Some(deadline);
+        deadline
+    }
+
+    /// State of the handler's own that survives between attempts of the same call.
+    pub fn state<S: Default + Send + 'static>(&mut self) -> &mut S {
+        let fits = self.call.state.as_ref().is_some_and(|s| s.is::<S>());
+        if !fits {
+            self.call.state = Some(Box::<S>::default());
+        }
+        // The branch above made the type fit.
+        match self.call.state.as_mut().and_then(|s| s.downcast_mut::<S>()) {
+            Some(state) => state,
+            None => unreachable!("state was just set"),
+        }
+    }
+
+    /// Records a gap without ending the call (a flag that is accepted and has no effect here, say).
+    pub fn note_gap(&self, detail: &str, errno: Errno) {
+        self.kernel().report.gap(self.task, self.call.nr, detail, errno);
+    }
+}

@@ -1,0 +1,5 @@
+//! Futex queues.
+
+/// All futexes of the sandbox.
+#[derive(Default)]
+pub struct Futexes {}

@@ -1,0 +1,2 @@
+//! Inter-process communication inside the sandbox.
+pub mod futex;

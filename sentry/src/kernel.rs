@@ -1,0 +1,45 @@
+//! The kernel object: what all tasks of one sandbox share.
+
+use crate::report::Report;
+use crate::task::tree::Tree;
+use crate::time::Timers;
+use crate::vfs::Vfs;
+use platform::Platform;
+use std::sync::Arc;
+
+/// One sandbox's kernel.
+pub struct Kernel {
+    /// Runs guest code.
+    pub platform: Arc<dyn Platform>,
+    /// Processes and their relations.
+    pub tree: Tree,
+    /// Mounts and file systems.
+    pub vfs: Vfs,
+    /// Deadlines.
+    pub timers: Arc<Timers>,
+    /// Host descriptors watched for guests.
+    pub reactor: Arc<crate::reactor::Reactor>,
+    /// Futex wait queues.
+    pub futexes: crate::ipc::futex::Futexes,
+    /// What went wrong, and traces.
+    pub report: Report,
+    /// Limits and identity of the sandbox.
+    pub config: Config,
+}
+
+/// What the sandbox is told about itself.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// uname nodename.
+    pub hostname: String,
+    /// Threads and processes together.
+    pub max_tasks: usize,
+    /// Processors that the guest sees.
+    pub cpus: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { hostname: "lazaret".into(), max_tasks: 32768, cpus: 1 }
+    }
+}

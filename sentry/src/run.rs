@@ -1,0 +1,284 @@
+//! The life of a system call: begun by an event, tried, parked, tried again, ended.
+
+use crate::cx::Cx;
+use crate::fail::{Fail, Restart};
+use crate::signal::deliver::{self, Outcome};
+use crate::task::Task;
+use crate::wait::take_deferred;
+use platform::{Abi, Event, Port, SyscallRequest, TaskSink, Verdict};
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+use syscall_table::errno::Errno;
+
+/// A task's current system call.
+#[derive(Default)]
+pub struct Call {
+    /// Whether a call is under way (begun and not ended).
+    pub active: bool,
+    /// Convention check has passed; number of the call.
+    pub nr: u32,
+    /// Argument registers.
+    pub args: [u64; 6],
+    /// Kept by [`Cx::deadline`].
+    pub deadline: Option<Option<Duration>>,
+    /// Kept by [`Cx::state`].
+    pub state: Option<Box<dyn Any + Send>>,
+    /// The ended call's value when signals must be dealt with before it is returned, and how it restarts if it was
+    /// interrupted.
+    pub(crate) ended: Option<Ended>,
+    /// A call to be continued by restart_syscall(2): what it was, with its deadline.
+    pub(crate) restart_block: Option<RestartBlock>,
+    timer: Option<crate::time::TimerId>,
+}
+
+/// How a call ended, before signals are looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ended {
+    /// With this value of rax.
+    Value(i64),
+    /// A signal came first.
+    Interrupted(Restart),
+}
+
+/// What restart_syscall(2) continues.
+pub(crate) struct RestartBlock {
+    pub(crate) nr: u32,
+    pub(crate) args: [u64; 6],
+    pub(crate) deadline: Option<Option<Duration>>,
+    pub(crate) state: Option<Box<dyn Any + Send>>,
+}
+
+impl Call {
+    fn begin(&mut self, req: &SyscallRequest) {
+        self.active = true;
+        self.nr = req.nr;
+        self.args = req.args;
+        self.deadline = None;
+        self.state = None;
+        self.ended = None;
+    }
+}
+
+impl TaskSink for Task {
+    fn event(&self, event: Event, port: &mut dyn Port) -> Verdict {
+        let Some(task) = self.me() else { return Verdict::Exit };
+        let verdict = on_event(&task, event, port);
+        drain();
+        verdict
+    }
+
+    fn gone(&self, signal: i32) {
+        if let Some(task) = self.me() {
+            crate::task::exit::host_death(&task, signal);
+            drain();
+        }
+    }
+}
+
+fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
+    if task.is_dead() {
+        return Verdict::Exit;
+    }
+    let mut call = task.call.lock();
+    match event {
+        Event::Started => match crate::task::start::started(task, port) {
+            Ok(()) => user_return(task, &mut call, port, None),
+            Err(()) => Verdict::Exit,
+        },
+        Event::Syscall(req) => {
+            call.begin(&req);
+            if req.abi != Abi::X86_64 {
+                let detail =
+                    if req.abi == Abi::X32 { "x32 system call" } else { "32-bit system call (int 0x80)" };
+                task.kernel.report.gap(task, req.nr, detail, Errno::ENOSYS);
+                let ended = Ended::Value(-i64::from(Errno::ENOSYS.raw()));
+                return end(task, &mut call, port, ended);
+            }
+            task.kernel.report.trace_enter(task, &call);
+            attempt_with_port(task, &mut call, port)
+        }
+        Event::Again => {
+            if call.active && call.ended.is_none() {
+                attempt_with_port(task, &mut call, port)
+            } else {
+                let ended = call.ended.take();
+                user_return(task, &mut call, port, ended)
+            }
+        }
+        Event::Interrupted => user_return(task, &mut call, port, None),
+        Event::Exception(exception) => {
+            crate::signal::fault::raise(task, &exception);
+            user_return(task, &mut call, port, None)
+        }
+    }
+}
+
+/// Tries the call until it ends or parks.
+enum Tried {
+    Ended(Ended),
+    Parked,
+    NeedPort,
+    Resume,
+    Exit,
+}
+
+fn attempt(task: &Arc<Task>, call: &mut Call, mut port: Option<&mut dyn Port>) -> Tried {
+    loop {
+        task.waiter.arm();
+        let mut cx = Cx::new(task, call, port.as_mut().map(|p| &mut **p as &mut dyn Port));
+        let result = crate::syscalls::dispatch(&mut cx);
+        if task.is_dead() {
+            return Tried::Exit;
+        }
+        let value = match result {
+            Ok(value) => value as i64,
+            Err(Fail::Error(e)) => -i64::from(e.raw()),
+            Err(Fail::Denial(denial)) => {
+                task.kernel.report.denial(task, &denial);
+                -i64::from(denial.errno.raw())
+            }
+            Err(Fail::Gap(gap)) => {
+                task.kernel.report.gap(task, call.nr, &gap.detail, gap.errno);
+                -i64::from(gap.errno.raw())
+            }
+            Err(Fail::Block(block)) => {
+                if deliver::pending(task) {
+                    return Tried::Ended(Ended::Interrupted(block.restart));
+                }
+                if let Some(deadline) = block.deadline {
+                    call.timer =
+                        Some(task.kernel.timers.arm(deadline, task.waiter.clone(), task.waiter.epoch()));
+                }
+                let parked = task.waiter.park();
+                if parked {
+                    return Tried::Parked;
+                }
+                disarm_timer(task, call);
+                continue;
+            }
+            Err(Fail::NeedPort) => return Tried::NeedPort,
+            Err(Fail::Resume) => return Tried::Resume,
+            Err(Fail::Exit) => return Tried::Exit,
+        };
+        return Tried::Ended(Ended::Value(value));
+    }
+}
+
+fn disarm_timer(task: &Task, call: &mut Call) {
+    if let Some(timer) = call.timer.take() {
+        task.kernel.timers.disarm(timer);
+    }
+}
+
+fn attempt_with_port(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) -> Verdict {
+    disarm_timer(task, call);
+    match attempt(task, call, Some(port)) {
+        Tried::Parked => Verdict::Park,
+        Tried::NeedPort => {
+            task.control().kick();
+            Verdict::Park
+        }
+        Tried::Exit => leave(task, call),
+        Tried::Resume => {
+            task.waiter.disarm();
+            task.kernel.report.trace_leave(task, call, None);
+            call.active = false;
+            user_return(task, call, port, None)
+        }
+        Tried::Ended(ended) => end(task, call, port, ended),
+    }
+}
+
+fn end(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, ended: Ended) -> Verdict {
+    task.waiter.disarm();
+    user_return(task, call, port, Some(ended))
+}
+
+fn leave(task: &Arc<Task>, call: &mut Call) -> Verdict {
+    task.waiter.disarm();
+    task.kernel.report.trace_leave(task, call, None);
+    call.active = false;
+    Verdict::Exit
+}
+
+/// On the way back to guest code: pending signals first. `ended` is the call being left, if any.
+fn user_return(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, ended: Option<Ended>) -> Verdict {
+    if task.is_dead() {
+        return leave(task, call);
+    }
+    let interrupted = matches!(ended, Some(Ended::Interrupted(_)));
+    if (deliver::pending(task) || interrupted) && !port.full() {
+        call.ended = ended;
+        task.control().kick();
+        return Verdict::Park;
+    }
+    call.ended = None;
+    if !deliver::pending(task) && !interrupted {
+        let verdict = match ended {
+            Some(Ended::Value(value)) => Verdict::Return(value),
+            _ => Verdict::Resume,
+        };
+        if call.active {
+            if let Some(Ended::Value(value)) = ended {
+                task.kernel.report.trace_leave(task, call, Some(value));
+            }
+            call.active = false;
+        }
+        return verdict;
+    }
+    if call.active {
+        let value = match ended {
+            Some(Ended::Value(value)) => Some(value),
+            _ => Some(-i64::from(Errno::EINTR.raw())),
+        };
+        task.kernel.report.trace_leave(task, call, value);
+        call.active = false;
+    }
+    match deliver::deliver(task, call, port, ended) {
+        Outcome::Resume => Verdict::Resume,
+        Outcome::Exit => leave(task, call),
+        // Stopped by job control: parked until continued, then Again comes here with nothing ended.
+        Outcome::Stopped => Verdict::Park,
+    }
+}
+
+/// Resumes every task that this thread has fired. Call with no lock held, after every event and every turn of the
+/// reactor.
+pub fn drain() {
+    loop {
+        let tasks = take_deferred();
+        if tasks.is_empty() {
+            return;
+        }
+        for task in tasks {
+            resume(&task);
+        }
+    }
+}
+
+/// Tries a parked call again on this thread, without a port; hands it to its own worker when it needs one.
+fn resume(task: &Arc<Task>) {
+    let mut call = task.call.lock();
+    if task.is_dead() || !call.active || call.ended.is_some() {
+        task.control().kick();
+        return;
+    }
+    disarm_timer(task, &mut call);
+    match attempt(task, &mut call, None) {
+        Tried::Parked => {}
+        Tried::Ended(Ended::Value(value)) if !deliver::pending(task) => {
+            task.waiter.disarm();
+            task.kernel.report.trace_leave(task, &call, Some(value));
+            call.active = false;
+            drop(call);
+            task.control().finish(value);
+        }
+        Tried::Ended(ended) => {
+            task.waiter.disarm();
+            call.ended = Some(ended);
+            task.control().kick();
+        }
+        Tried::NeedPort | Tried::Resume | Tried::Exit => task.control().kick(),
+    }
+}

@@ -1,0 +1,5 @@
+//! Credentials.
+
+/// Credentials of a task: replaced whole, never changed in place.
+#[derive(Debug, Clone)]
+pub struct Creds {}

@@ -1,0 +1,5 @@
+//! Resource limits.
+
+/// Soft and hard limits of a process.
+#[derive(Debug, Clone)]
+pub struct Limits {}

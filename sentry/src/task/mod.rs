@@ -1,0 +1,197 @@
+//! Tasks (threads) and processes (thread groups).
+//!
+//! What a task shares with others is behind `Arc`s as in Linux: address space ([`Mm`]), descriptor table ([`FdTable`]), file-system
+//! context ([`FsContext`]), signal actions ([`SigHand`]).
+
+pub mod clone;
+pub mod creds;
+pub mod elf;
+pub mod exec;
+pub mod exit;
+pub mod limits;
+pub mod start;
+pub mod tree;
+
+use crate::kernel::Kernel;
+use crate::mm::Mm;
+use crate::run::Call;
+use crate::signal::{SharedPending, SigHand, TaskSignals};
+use crate::sync::{Level, Lock};
+use crate::vfs::fdtable::FdTable;
+use crate::vfs::fscontext::FsContext;
+use crate::wait::{WaitQueue, Waiter};
+use creds::Creds;
+use limits::Limits;
+use platform::{Space, TaskControl};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// A guest thread.
+pub struct Task {
+    /// Thread id in the sandbox.
+    pub tid: i32,
+    /// Thread group.
+    pub process: Arc<Process>,
+    /// The kernel.
+    pub kernel: Arc<Kernel>,
+    /// Listener of the current call.
+    pub waiter: Arc<Waiter>,
+    /// The current call; held while its handler runs.
+    pub call: Lock<Call>,
+    /// Address space.
+    pub mm: Lock<Arc<Mm>>,
+    /// Descriptors.
+    pub files: Lock<Arc<FdTable>>,
+    /// Root, working directory, umask.
+    pub fs: Lock<Arc<FsContext>>,
+    /// Credentials: replaced whole, never changed in place.
+    pub creds: Lock<Arc<Creds>>,
+    /// Mask, private pending signals, alternate stack.
+    pub signals: Lock<TaskSignals>,
+    /// comm: at most 15 bytes.
+    pub comm: Lock<Vec<u8>>,
+    /// CLONE_CHILD_CLEARTID / set_tid_address.
+    pub clear_child_tid: AtomicU64,
+    /// set_robust_list head.
+    pub robust_list: AtomicU64,
+    /// True once the task has ended.
+    dead: AtomicBool,
+    control: OnceLock<Arc<dyn TaskControl>>,
+    me: Weak<Task>,
+    /// What [`start::started`] does first.
+    pub(crate) first: Lock<Option<start::First>>,
+}
+
+/// A thread group.
+pub struct Process {
+    /// Process id (tid of the leader).
+    pub pid: i32,
+    /// Signal actions, shared by CLONE_SIGHAND; replaced at exec when shared.
+    pub sighand: Lock<Arc<SigHand>>,
+    /// Signals pending for the group.
+    pub pending: Lock<SharedPending>,
+    /// Resource limits.
+    pub limits: Lock<Limits>,
+    /// Woken when a child changes state (wait4) and when this group's members do.
+    pub child_wait: WaitQueue,
+    /// Woken when this process exits (pidfd poll).
+    pub exit_wait: WaitQueue,
+    /// Program file name, for reports and /proc/pid/exe.
+    pub exe: Lock<Vec<u8>>,
+    /// Arguments at exec, for reports and /proc/pid/cmdline.
+    pub argv: Lock<Vec<Vec<u8>>>,
+    /// Start of the process ([`crate::time::now`]).
+    pub started: std::time::Duration,
+    /// Signal that stops or kills the group is being acted on: exit status once the group is exiting, else -1.
+    pub group_exit: AtomicI32,
+}
+
+/// What a new task shares or gets.
+pub struct Parts {
+    /// Thread group.
+    pub process: Arc<Process>,
+    /// Address space.
+    pub mm: Arc<Mm>,
+    /// Descriptors.
+    pub files: Arc<FdTable>,
+    /// File-system context.
+    pub fs: Arc<FsContext>,
+    /// Credentials.
+    pub creds: Arc<Creds>,
+    /// Mask, alternate stack.
+    pub signals: TaskSignals,
+    /// comm.
+    pub comm: Vec<u8>,
+    /// What it does first.
+    pub first: start::First,
+}
+
+impl Task {
+    /// A task that is not yet in the tree and has no host side yet.
+    pub fn new(kernel: &Arc<Kernel>, tid: i32, parts: Parts) -> Arc<Task> {
+        Arc::new_cyclic(|me| Task {
+            tid,
+            process: parts.process,
+            kernel: kernel.clone(),
+            waiter: Arc::new(Waiter::new(me.clone())),
+            call: Lock::new(Level::Call, Call::default()),
+            mm: Lock::new(Level::Mm, parts.mm),
+            files: Lock::new(Level::FdTable, parts.files),
+            fs: Lock::new(Level::FsContext, parts.fs),
+            creds: Lock::new(Level::Task, parts.creds),
+            signals: Lock::new(Level::Task, parts.signals),
+            comm: Lock::new(Level::Report, parts.comm),
+            clear_child_tid: AtomicU64::new(0),
+            robust_list: AtomicU64::new(0),
+            dead: AtomicBool::new(false),
+            control: OnceLock::new(),
+            me: me.clone(),
+            first: Lock::new(Level::Report, Some(parts.first)),
+        })
+    }
+
+    /// The task's own Arc; None while it is being dropped.
+    pub fn me(&self) -> Option<Arc<Task>> {
+        self.me.upgrade()
+    }
+
+    /// Its host side.
+    ///
+    /// Every task gets one ([`set_control`](Self::set_control)) before it is started or can be found in the tree.
+    pub fn control(&self) -> &Arc<dyn TaskControl> {
+        match self.control.get() {
+            Some(control) => control,
+            None => unreachable!("task without host side"),
+        }
+    }
+
+    /// Gives the task its host side. Once.
+    pub fn set_control(&self, control: Arc<dyn TaskControl>) {
+        // A second call would be a bug of ours and is harmless: the first stays.
+        let _ = self.control.set(control);
+    }
+
+    /// Whether the task has ended.
+    pub fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::SeqCst)
+    }
+
+    /// Marks the task ended. True for the first caller.
+    pub(crate) fn mark_dead(&self) -> bool {
+        !self.dead.swap(true, Ordering::SeqCst)
+    }
+
+    /// The current address space.
+    pub fn mm(&self) -> Arc<Mm> {
+        self.mm.lock().clone()
+    }
+
+    /// The host side of the current address space.
+    pub fn space(&self) -> Arc<dyn Space> {
+        self.mm().space.clone()
+    }
+
+    /// The descriptor table.
+    pub fn files(&self) -> Arc<FdTable> {
+        self.files.lock().clone()
+    }
+
+    /// Root, working directory, umask.
+    pub fn fs(&self) -> Arc<FsContext> {
+        self.fs.lock().clone()
+    }
+
+    /// Credentials.
+    pub fn creds(&self) -> Arc<Creds> {
+        self.creds.lock().clone()
+    }
+
+    /// Makes the task look at its signals soon, whatever it does just now.
+    pub fn notify(&self) {
+        if !self.waiter.interrupt()
+            && let Some(control) = self.control.get()
+        {
+            control.kick();
+        }
+    }
+}

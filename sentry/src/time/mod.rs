@@ -1,0 +1,96 @@
+//! Clocks and deadlines.
+
+use crate::sync::{Level, Lock};
+use crate::wait::{Listener, Ready};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The host's CLOCK_MONOTONIC, which is also the guest's (its vDSO reads the same clock).
+pub fn now() -> Duration {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::new(t.tv_sec.max(0) as u64, t.tv_nsec.clamp(0, 999_999_999) as u32)
+}
+
+/// The host's CLOCK_REALTIME since the epoch.
+pub fn realtime() -> Duration {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    Duration::new(t.tv_sec.max(0) as u64, t.tv_nsec.clamp(0, 999_999_999) as u32)
+}
+
+/// Names an armed deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimerId(Duration, u64);
+
+type Armed = BTreeMap<TimerId, (Arc<dyn Listener>, u64)>;
+type SetAlarm = Box<dyn Fn(Option<Duration>) + Send + Sync>;
+
+struct State {
+    armed: Armed,
+    serial: u64,
+}
+
+/// All deadlines of the sandbox.
+pub struct Timers {
+    state: Lock<State>,
+    set_alarm: std::sync::OnceLock<SetAlarm>,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Timers {
+    /// None armed.
+    pub fn new() -> Self {
+        Timers {
+            state: Lock::new(Level::Timer, State { armed: BTreeMap::new(), serial: 0 }),
+            set_alarm: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// Sets how the reactor's alarm is set; called with the timer lock held, so that no earlier deadline is lost.
+    pub(crate) fn on_alarm(&self, f: SetAlarm) {
+        // One reactor a kernel: a second registration is ignored.
+        let _ = self.set_alarm.set(f);
+    }
+
+    /// Fires the listener with `epoch` when [`now`] reaches `deadline`.
+    pub fn arm(&self, deadline: Duration, listener: Arc<dyn Listener>, epoch: u64) -> TimerId {
+        let mut state = self.state.lock();
+        state.serial += 1;
+        let id = TimerId(deadline, state.serial);
+        let first = state.armed.first_key_value().map(|(id, _)| id.0);
+        state.armed.insert(id, (listener, epoch));
+        if first.is_none_or(|first| deadline < first)
+            && let Some(set_alarm) = self.set_alarm.get()
+        {
+            set_alarm(Some(deadline));
+        }
+        id
+    }
+
+    /// Forgets a deadline. True if it had not fired.
+    pub fn disarm(&self, id: TimerId) -> bool {
+        self.state.lock().armed.remove(&id).is_some()
+    }
+
+    /// Fires what is due and sets the alarm for the next deadline.
+    pub(crate) fn expire(&self) {
+        loop {
+            let mut state = self.state.lock();
+            let first = state.armed.first_key_value().map(|(id, _)| *id);
+            let due = first.filter(|id| id.0 <= now());
+            let Some((listener, epoch)) = due.and_then(|id| state.armed.remove(&id)) else {
+                if let Some(set_alarm) = self.set_alarm.get() {
+                    set_alarm(first.map(|id| id.0));
+                }
+                return;
+            };
+            drop(state);
+            listener.fire(epoch, Ready::IN);
+        }
+    }
+}

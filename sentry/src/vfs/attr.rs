@@ -1,0 +1,36 @@
+//! File attributes.
+
+use std::time::Duration;
+
+/// What stat(2) and statx(2) tell of an inode.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attr {
+    /// Device number of the file system, in the kernel's dev_t encoding of stat(2).
+    pub dev: u64,
+    /// Inode number.
+    pub ino: u64,
+    /// Type and permissions (S_IF* and 12 bits).
+    pub mode: u32,
+    /// Hard links.
+    pub nlink: u64,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Device number for device files.
+    pub rdev: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Preferred block size for I/O.
+    pub blksize: u32,
+    /// 512-byte blocks allocated.
+    pub blocks: u64,
+    /// Last access, since the epoch.
+    pub atime: Duration,
+    /// Last modification of contents.
+    pub mtime: Duration,
+    /// Last change of the inode.
+    pub ctime: Duration,
+    /// Birth; None where the file system has none.
+    pub btime: Option<Duration>,
+}
