@@ -1,5 +1,3 @@
-//! Arguments as handlers see them.
-//!
-//! The types come from the system call table; this module adds what needs a [`Cx`].
+//! Arguments as handlers see them: the types of the system call table.
 
-pub use syscall_table::types::*;
+pub use syscall_table::args::*;

@@ -11,10 +11,10 @@
 mod table;
 
 pub mod abi;
-mod errno;
+pub mod errno;
 mod row;
 pub mod sub;
-mod types;
+pub mod types;
 
 pub use errno::Errno;
 pub use row::{ArgInfo, Level, Row, SYSCALLS, SubLevel, SubRow, SubTable, by_name, by_number};

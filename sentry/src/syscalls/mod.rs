@@ -1,11 +1,40 @@
 //! Handlers, one file per man-page verb, and the dispatch generated from the table.
 
+use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use syscall_table::errno::Errno;
 
-/// Calls the handler of `cx.call.nr`.
-pub(crate) fn dispatch(cx: &mut Cx) -> SysResult {
-    let _ = &cx;
-    Err(Fail::gap(Errno::ENOSYS, ""))
+macro_rules! answer {
+    ($cx:ident, $a:ident, Full, ($module:ident :: $function:ident), $note:literal, $($arg:ident : $ty:ty),*) => {
+        answer!($cx, $a, Partial, ($module::$function), $note, $($arg: $ty),*)
+    };
+    ($cx:ident, $a:ident, Partial, ($module:ident :: $function:ident), $note:literal, $($arg:ident : $ty:ty),*) => {{
+        let mut registers = $a.into_iter();
+        // A table row has at most six arguments, as many as there are registers.
+        $(let $arg = <$ty as Arg>::from_raw(registers.next().unwrap_or_default());)*
+        let _ = registers;
+        $module::$function($cx, $($arg),*)
+    }};
+    ($cx:ident, $a:ident, Missing, (), $note:literal, $($arg:ident : $ty:ty),*) => {
+        Err(Fail::gap(Errno::ENOSYS, $note))
+    };
+    ($cx:ident, $a:ident, Refused, ($errno:ident), $note:literal, $($arg:ident : $ty:ty),*) => {
+        Err(Fail::gap(Errno::$errno, $note))
+    };
 }
+
+macro_rules! dispatcher {
+    ($([$nr:literal, $name:ident, ($($arg:ident : $ty:ty),*), $level:ident $(($($target:tt)*))?, $note:literal],)*) => {
+        /// Calls the handler of `cx.call.nr`. A number without a row is ENOSYS, as Linux has it for numbers never assigned.
+        pub(crate) fn dispatch(cx: &mut Cx) -> SysResult {
+            let args = cx.call.args;
+            match cx.call.nr {
+                $($nr => answer!(cx, args, $level, ($($($target)*)?), $note, $($arg: $ty),*),)*
+                _ => Err(Errno::ENOSYS.into()),
+            }
+        }
+    };
+}
+
+syscall_table::for_each_syscall!(dispatcher);
