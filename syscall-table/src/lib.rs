@@ -12,6 +12,7 @@ mod table;
 
 pub mod abi;
 pub mod errno;
+pub mod fmt;
 mod row;
 pub mod sub;
 pub mod types;

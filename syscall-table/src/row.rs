@@ -62,6 +62,46 @@ pub struct Row {
     pub note: &'static str,
 }
 
+/// Number of bytes that are no spaces.
+const fn squeezed_len(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let (mut at, mut count) = (0, 0);
+    while at < bytes.len() {
+        if bytes[at] != b' ' {
+            count += 1;
+        }
+        at += 1;
+    }
+    count
+}
+
+/// The bytes that are no spaces.
+const fn squeezed<const N: usize>(text: &str) -> [u8; N] {
+    let bytes = text.as_bytes();
+    let mut out = [0; N];
+    let (mut at, mut to) = (0, 0);
+    while at < bytes.len() {
+        if bytes[at] != b' ' {
+            out[to] = bytes[at];
+            to += 1;
+        }
+        at += 1;
+    }
+    out
+}
+
+/// A type as the table writes it; `stringify!` puts spaces around the angle brackets.
+macro_rules! type_name {
+    ($ty:ty) => {{
+        const TEXT: &str = stringify!($ty);
+        const BYTES: [u8; squeezed_len(TEXT)] = squeezed(TEXT);
+        match core::str::from_utf8(&BYTES) {
+            Ok(name) => name,
+            Err(_) => TEXT,
+        }
+    }};
+}
+
 macro_rules! level {
     (Full($($path:tt)+)) => { Level::Full(stringify!($($path)+)) };
     (Partial($($path:tt)+)) => { Level::Partial(stringify!($($path)+)) };
@@ -75,7 +115,7 @@ macro_rules! rows {
         pub const SYSCALLS: &[Row] = &[$(Row {
             number: $number,
             name: stringify!($name),
-            args: &[$(ArgInfo { name: stringify!($arg), type_name: stringify!($ty), kind: <$ty as Arg>::KIND }),*],
+            args: &[$(ArgInfo { name: stringify!($arg), type_name: type_name!($ty), kind: <$ty as Arg>::KIND }),*],
             level: level!($level $(($($target)*))?),
             note: $note,
         }),*];
