@@ -13,6 +13,7 @@ mod table;
 pub mod abi;
 pub mod errno;
 pub mod fmt;
+pub mod render;
 mod row;
 pub mod sub;
 pub mod types;
