@@ -150,7 +150,7 @@ fn structs() {
         show("rt_sigaction", &[13, 0x1000, 0, 8], &m, Some(0)),
         "rt_sigaction(SIGPIPE, {sa_handler=SIG_IGN, sa_mask=[HUP INT], sa_flags=SA_RESTORER|SA_RESTART, sa_restorer=0x55}, NULL, 8) = 0"
     );
-    let m = memory(&[(0x1000, !0u64.to_le() as u64).as_pieces()]);
+    let m = memory(&[(0x1000, u64::MAX).as_pieces()]);
     assert_eq!(
         show("rt_sigprocmask", &[0, 0x1000, 0, 8], &m, Some(0)),
         "rt_sigprocmask(SIG_BLOCK, ~[], NULL, 8) = 0"
