@@ -117,13 +117,14 @@ impl TrapPlatform {
         let rt = Runtime {
             reaper: reaper::Reaper::new().map_err(text("reaper"))?,
             watchdog: watchdog::Watchdog::new().map_err(text("watchdog"))?,
-            poller: poller::Poller::default(),
+            poller: poller::Poller::new(),
             pool: Arc::default(),
             busy: AtomicUsize::new(0),
             zygote: Mutex::new(None),
             vdso: AtomicU64::new(0),
         };
         let rt = Arc::new(rt);
+        poller::Poller::start(&rt);
         let dead = |e: CallError| format!("the zygote did not come up: {e:?}");
         let process = Process::new(&rt, booted.zygote, ctl, 1, 0).map_err(dead)?;
         let bind = process.bind(1).map_err(dead)?;
@@ -162,6 +163,7 @@ impl Drop for TrapPlatform {
             let _ = hostcalls::reap(init.as_fd());
         }
         self.rt.reaper.stop();
+        self.rt.poller.stop();
         self.rt.watchdog.stop();
     }
 }

@@ -1,23 +1,296 @@
-//! The polling thread.
+//! The polling thread: serves the requests of tasks that call often by watching their shared words, so that
+//! neither side pays for a wake-up.
+//!
+//! A task becomes hot when its calls follow each other within [`CLOSE`] for [`STREAK`] calls and a processor is left
+//! for the poller. It ceases to be when it has not called for [`QUIET`], blocks, faults, or when no processor is
+//! left; all cease to be when the poller finds itself preempted. The thread sleeps while nobody is hot.
 
-use super::task::{State, Task};
-use std::sync::Arc;
+use super::Runtime;
+use super::ctl::{self, Request};
+use super::port::TrapPort;
+use super::process::Binding;
+use super::task::{Reply, Run, State, Task};
+use crate::{Event, Verdict, hostcalls};
+use lazaret_shim::layout;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::{Arc, Weak};
+
+/// Ticks of the time stamp counter in a microsecond, roughly: the thresholds need no more.
+const MICRO: u64 = 2_500;
+/// Calls are close when this long or less passes from an answer to the next request.
+const CLOSE: u64 = 14 * MICRO;
+/// This many close calls in a row make a task hot.
+const STREAK: u32 = 32;
+/// A hot task that does not call for this long is hot no more.
+const QUIET: u64 = 200 * MICRO;
+/// A turn of the loop that takes this long was preempted.
+const PREEMPTED: u64 = 60 * MICRO;
+/// A hot time worth its switching on has this many calls.
+const WORTH: u32 = 128;
+/// First and longest pause before a task may be hot again.
+const PAUSE: (u64, u64) = (500 * MICRO, 50_000 * MICRO);
 
 /// How often a task calls.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Rate {
-    /// When it last went on, in TSC ticks.
+    /// When it last went on.
     resumed: u64,
+    /// Close calls in a row.
+    streak: u32,
+    /// The poller has it, or will have.
+    hot: bool,
+    /// Not hot again before this time.
+    hold: u64,
+    /// The next pause.
+    pause: u64,
+}
+
+#[derive(Default)]
+struct Queue {
+    joining: Vec<Arc<Task>>,
+    stop: bool,
 }
 
 /// The poller.
-#[derive(Default)]
-pub struct Poller;
+pub struct Poller {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    processors: usize,
+}
+
+struct Hot {
+    task: Arc<Task>,
+    bind: Arc<Binding>,
+    /// Last request seen.
+    seen: u32,
+    last: u64,
+    calls: u32,
+}
 
 impl Poller {
+    /// A poller without its thread.
+    pub fn new() -> Poller {
+        Poller {
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+
+    /// Starts the thread; without one, nobody becomes hot.
+    pub fn start(rt: &Arc<Runtime>) {
+        let weak = Arc::downgrade(rt);
+        let thread = std::thread::Builder::new().name("poller".into()).stack_size(512 * 1024);
+        if thread.spawn(move || run(&weak)).is_err() {
+            rt.poller.queue.lock().stop = true;
+        }
+    }
+
+    /// Ends the thread.
+    pub fn stop(&self) {
+        self.queue.lock().stop = true;
+        self.wake.notify_one();
+    }
+
     /// A doorbell rang for a request.
-    pub fn observe(&self, _task: &Arc<Task>, _st: &mut State) {}
+    pub fn observe(&self, task: &Arc<Task>, st: &mut State) {
+        let now = hostcalls::tsc();
+        let rate = &mut st.rate;
+        rate.streak = if now.wrapping_sub(rate.resumed) < CLOSE { rate.streak + 1 } else { 0 };
+        if rate.streak < STREAK || rate.hot || now < rate.hold || !self.room(&task.rt) {
+            return;
+        }
+        rate.streak = 0;
+        let mut queue = self.queue.lock();
+        if !queue.stop {
+            rate.hot = true;
+            queue.joining.push(task.clone());
+            drop(queue);
+            self.wake.notify_one();
+        }
+    }
 
     /// A task goes on.
-    pub fn resumed(&self, _st: &mut State) {}
+    pub fn resumed(&self, st: &mut State) {
+        st.rate.resumed = hostcalls::tsc();
+    }
+
+    fn room(&self, rt: &Runtime) -> bool {
+        rt.busy.load(Relaxed) < self.processors
+    }
 }
+
+fn run(weak: &Weak<Runtime>) {
+    let mut hot: Vec<Hot> = Vec::new();
+    loop {
+        let Some(rt) = weak.upgrade() else { return };
+        let mut queue = rt.poller.queue.lock();
+        while queue.joining.is_empty() && !queue.stop {
+            rt.poller.wake.wait(&mut queue);
+        }
+        if queue.stop {
+            return;
+        }
+        drop(queue);
+        watch(&rt, &mut hot);
+    }
+}
+
+/// Polls until nobody is hot.
+fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
+    let mut turn = hostcalls::tsc();
+    let mut count = 0u32;
+    loop {
+        count = count.wrapping_add(1);
+        if hot.is_empty() || count % 64 == 0 {
+            join(rt, hot);
+            if hot.is_empty() {
+                return;
+            }
+        }
+        let now = hostcalls::tsc();
+        let preempted = now.wrapping_sub(turn) > PREEMPTED;
+        if preempted || !rt.poller.room(rt) {
+            for gone in hot.drain(..) {
+                cool(&gone, true);
+            }
+            continue;
+        }
+        turn = now;
+        hot.retain_mut(|it| {
+            let seq = it.bind.words().req_seq.load(Acquire);
+            if seq == it.seen {
+                if now.wrapping_sub(it.last) > QUIET {
+                    cool(it, it.calls < WORTH);
+                    return false;
+                }
+                return true;
+            }
+            let stays = serve(it, seq);
+            turn = hostcalls::tsc();
+            it.last = turn;
+            it.calls = it.calls.saturating_add(1);
+            if !stays {
+                cool(it, false);
+            }
+            stays
+        });
+        core::hint::spin_loop();
+    }
+}
+
+fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
+    let Some(mut queue) = rt.poller.queue.try_lock() else { return };
+    for task in queue.joining.drain(..) {
+        let bind = task.lock().bind.clone();
+        let words = bind.words();
+        let seen = words.req_seq.load(Relaxed);
+        words.polling.store(1, SeqCst);
+        // A request made meanwhile sees no poller, or this does not see it and it rings: either way it is served.
+        hot.push(Hot { task, bind, seen, last: hostcalls::tsc(), calls: 0 });
+    }
+}
+
+/// A task is hot no more. Its shim sees the flag and rings.
+fn cool(it: &Hot, pause: bool) {
+    it.bind.words().polling.store(0, SeqCst);
+    let mut st = it.task.lock();
+    let rate = &mut st.rate;
+    rate.hot = false;
+    rate.streak = 0;
+    if pause {
+        rate.pause = (rate.pause * 2).clamp(PAUSE.0, PAUSE.1);
+        rate.hold = hostcalls::tsc() + rate.pause;
+    } else {
+        rate.pause = 0;
+    }
+}
+
+/// Serves one request; false if the task is to be hot no more.
+fn serve(it: &mut Hot, seq: u32) -> bool {
+    let task = &it.task;
+    let Some(mut st) = task.try_lock() else { return true };
+    if !Arc::ptr_eq(&st.bind, &it.bind) || st.run == Run::Done || (st.run == Run::Parked && !st.ringing) {
+        return false;
+    }
+    it.seen = seq;
+    if st.run != Run::Running {
+        // The worker's: a request follows the answer to the one before.
+        return true;
+    }
+    if seq == st.replied {
+        return true;
+    }
+    let Request::Syscall(request) = ctl::decode(it.bind.words()) else { return false };
+    st.seq = seq;
+    task.set_run(&mut st, Run::Handling);
+    drop(st);
+    let event = Event::Syscall(request);
+    let mut port = TrapPort::hot(task, it.bind.clone(), seq, &event);
+    let verdict = task.sink.event(event, &mut port);
+    let mut st = task.lock();
+    if let Some(signal) = st.dead {
+        task.set_run(&mut st, Run::Done);
+        drop(st);
+        it.bind.process.release(it.bind.slot);
+        if !it.bind.process.silent.load(Relaxed) && verdict != Verdict::Exit {
+            task.sink.gone(signal);
+        }
+        return false;
+    }
+    let verdict = match (verdict, st.early.take()) {
+        (Verdict::Park, Some(value)) => Verdict::Return(value),
+        (verdict, _) => verdict,
+    };
+    match verdict {
+        Verdict::Return(value) => {
+            if port.changed() {
+                port.set_rax(value);
+            }
+            let reply = if port.store() { Reply::Regs } else { Reply::Return(value) };
+            go_on(task, &mut st, reply)
+        }
+        Verdict::Resume => {
+            let reply = if port.store() { Reply::Regs } else { Reply::Resume };
+            go_on(task, &mut st, reply)
+        }
+        Verdict::Park => {
+            port.keep(&mut st);
+            task.set_run(&mut st, Run::Parked);
+            if st.kicked {
+                st.ringing = true;
+                task.reply(&mut st, Reply::Ring);
+                // The call is served by the worker; the next one may be ours again.
+                return true;
+            }
+            false
+        }
+        Verdict::Exit => {
+            task.set_run(&mut st, Run::Done);
+            if it.bind.process.release(it.bind.slot) {
+                it.bind.process.silent.store(true, Relaxed);
+                it.bind.process.destroy();
+            } else {
+                task.reply(&mut st, Reply::Exit);
+            }
+            false
+        }
+    }
+}
+
+fn go_on(task: &Task, st: &mut State, reply: Reply) -> bool {
+    task.set_run(st, Run::Running);
+    st.rate.resumed = hostcalls::tsc();
+    task.reply(st, reply);
+    if st.kicked {
+        // The sink wants a full port: let the task come back at once.
+        task.interrupt(st);
+    }
+    true
+}
+
+/// What the layout's flag word is for; kept here so that the two sides are read together: the shim writes its
+/// request, then reads `polling`; [`join`] and [`cool`] write `polling`. A request that misses the change spins at
+/// most until it looks at the flag again, and then rings.
+const _: () = assert!(size_of::<layout::Slot>() <= layout::DATA_OFFSET as usize);

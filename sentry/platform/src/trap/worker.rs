@@ -252,6 +252,10 @@ fn go_on(task: &Task, st: &mut State, port: &TrapPort<'_>, run: Run, reply: Repl
 /// The listener has no task any more: the whole process ended (the reaper reports that), or this thread alone.
 fn thread_ended(task: &Arc<Task>, bind: &Binding) {
     let process: &Arc<Process> = &bind.process;
+    if task.lock().run == Run::Done {
+        process.free_slot(bind.slot);
+        return;
+    }
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(200) {
         if process.ended().is_some() {
