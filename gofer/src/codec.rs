@@ -37,14 +37,14 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> 
 /// decodes must decode to the same again after encoding.
 pub fn fuzz_decode(data: &[u8]) {
     let mut buffer = Vec::new();
-    if let Ok(message) = decode::<Request>(data) {
-        if encode(&message, &mut buffer).is_ok() {
-            assert_eq!(decode::<Request>(&buffer).ok(), Some(message));
-        }
+    if let Ok(message) = decode::<Request>(data)
+        && encode(&message, &mut buffer).is_ok()
+    {
+        assert_eq!(decode::<Request>(&buffer).ok(), Some(message));
     }
-    if let Ok(message) = decode::<Response>(data) {
-        if encode(&message, &mut buffer).is_ok() {
-            assert_eq!(decode::<Response>(&buffer).ok(), Some(message));
-        }
+    if let Ok(message) = decode::<Response>(data)
+        && encode(&message, &mut buffer).is_ok()
+    {
+        assert_eq!(decode::<Response>(&buffer).ok(), Some(message));
     }
 }

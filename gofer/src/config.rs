@@ -9,6 +9,9 @@ pub struct GoferConfig {
     pub mounts: Vec<Mount>,
     /// What is hidden in every mount: [`crate::hidden::default_rules`] and those of `--hide`.
     pub hide: Vec<HideRule>,
+    /// What `~` in a rule stands for: [`crate::hidden::default_homes`]. A component `*` stands for any one name.
+    #[serde(default)]
+    pub homes: Vec<String>,
 }
 
 /// A part of the host's files.
@@ -29,6 +32,6 @@ pub struct Mount {
 pub struct HideRule {
     /// The name that denials carry, such as `ssh`.
     pub rule: String,
-    /// Absolute host path; a component `*` stands for any one name.
+    /// Absolute host path, or one below every home, such as `~/.ssh`; a component `*` stands for any one name.
     pub path: String,
 }

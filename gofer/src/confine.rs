@@ -41,6 +41,9 @@ use crate::server::{Server, Setup};
 /// What an unreadable request to the kernel exits with: lazaret's own failure.
 const FAILURE: i32 = 125;
 
+/// Descriptors that a gofer has room for from the start; a slot takes 8 bytes of the kernel's.
+const TABLE: i32 = 8191;
+
 /// The descriptors a gofer starts with.
 pub struct GoferFds {
     /// The gofer's ends of the lanes: `SOCK_SEQPACKET` unix sockets, best one for each processor.
@@ -197,6 +200,9 @@ fn confine_and_serve(
     let no_core = Rlimit { current: Some(0), maximum: Some(0) };
     setrlimit(Resource::Core, no_core).map_err(at("limiting core files"))?;
     let max_nodes = node_limit();
+    // Room for the first nodes while there is one thread: to enlarge a table that threads share the kernel waits for
+    // all processors, 20 ms in sum.
+    drop(rustix::io::fcntl_dupfd_cloexec(&*ready, TABLE.min(i32::try_from(max_nodes).unwrap_or(TABLE))));
     let built = mounts::build(config)?;
     let writable = config.mounts.iter().any(|mount| mount.writable);
     drop_capabilities(map, writable).map_err(at("dropping capabilities"))?;

@@ -1,16 +1,12 @@
 //! From the configuration to what a server starts with.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, fstat, open, readlinkat};
+use rustix::fs::{Dir, Mode, OFlags, fstat, open, openat, readlinkat};
 
-use crate::config::{GoferConfig, HideRule, Mount};
-use crate::hidden::{Policy, components};
+use crate::config::{GoferConfig, Mount};
+use crate::hidden::{Policy, Position};
 use crate::server::{Export, SelfFds, Server, Setup};
 
 /// Hidden things that exist at the start are at most so many; a rule's `*` expands no further.
@@ -39,56 +35,61 @@ impl Found {
 }
 
 /// Everything hidden that exists now, in the current mount namespace.
-pub(crate) fn find_hidden(rules: &[HideRule], self_fds: &SelfFds) -> Vec<Found> {
-    let mut listings = HashMap::new();
-    let paths =
-        rules.iter().flat_map(|rule| expand(&rule.path, &mut listings).into_iter().map(move |p| (rule, p)));
-    paths.take(MAX_FOUND).filter_map(|(rule, path)| find(&rule.rule, &path, self_fds)).collect()
+fn find_hidden(policy: &Policy, self_fds: &SelfFds) -> Vec<Found> {
+    let mut found = Vec::new();
+    let root = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let mut left: Vec<(OwnedFd, Position)> = root.into_iter().map(|root| (root, policy.root())).collect();
+    // Down the tree of rules, not rule by rule: most homes have little of what the rules name.
+    while let Some((dir, at)) = left.pop() {
+        for name in names(policy, &at, &dir) {
+            if found.len() + left.len() >= MAX_FOUND {
+                return found;
+            }
+            let Ok(place) = openat(&dir, name.as_slice(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            else {
+                continue;
+            };
+            match policy.step(&at, &name) {
+                Ok(next) => left.push((place, next)),
+                Err(rule) => found.extend(find(policy.name(rule), place, self_fds)),
+            }
+        }
+    }
+    found
 }
 
-fn find(rule: &str, path: &Path, self_fds: &SelfFds) -> Option<Found> {
-    let place = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+fn find(rule: &str, place: OwnedFd, self_fds: &SelfFds) -> Option<Found> {
     let stat = fstat(&place).ok()?;
-    let canonical = self_fds.target(&place).unwrap_or_else(|| path.as_os_str().as_bytes().to_vec());
+    let canonical = self_fds.target(&place)?;
     let is_dir = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
     Some(Found { rule: rule.to_string(), place, is_dir, dev: stat.st_dev, ino: stat.st_ino, canonical })
 }
 
-/// The paths that a rule's path stands for, each `*` replaced by the names that are there.
-fn expand(pattern: &str, listings: &mut HashMap<PathBuf, Vec<Vec<u8>>>) -> Vec<PathBuf> {
-    let mut paths = vec![PathBuf::from("/")];
-    for part in components(pattern.as_bytes()) {
-        if part == b"*" {
-            paths = paths
-                .iter()
-                .flat_map(|dir| list(dir, listings).into_iter().map(|name| dir.join(name)))
-                .collect();
-            paths.truncate(MAX_FOUND);
-        } else {
-            for path in &mut paths {
-                path.push(OsStr::from_bytes(part));
-            }
+/// The names of a directory that rules know: by listing it when that is less than asking for each.
+fn names(policy: &Policy, at: &[u32], dir: &OwnedFd) -> Vec<Vec<u8>> {
+    let known = policy.names(at);
+    match &known {
+        Some(names) if names.len() <= 6 => names.iter().map(|name| name.to_vec()).collect(),
+        _ => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let listing =
+                openat(dir, c".", flags, Mode::empty()).and_then(Dir::new).into_iter().flatten().flatten();
+            let names = listing.take(MAX_FOUND).map(|entry| entry.file_name().to_bytes().to_vec());
+            let here = |name: &Vec<u8>| known.as_ref().is_none_or(|known| known.contains(name.as_slice()));
+            names.filter(|name| !matches!(name.as_slice(), b"." | b"..") && here(name)).collect()
         }
     }
-    paths
 }
 
-fn list(dir: &Path, listings: &mut HashMap<PathBuf, Vec<Vec<u8>>>) -> Vec<PathBuf> {
-    let names = listings.entry(dir.to_path_buf()).or_insert_with(|| {
-        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-        entries.take(MAX_FOUND).map(|entry| entry.file_name().as_bytes().to_vec()).collect()
-    });
-    names.iter().map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
-}
-
-/// The matcher of the rules, with the inodes and real paths of what was found.
-pub(crate) fn policy(rules: &[HideRule], found: &[Found]) -> Policy {
-    let mut policy = Policy::new(rules);
-    for Found { rule, dev, ino, canonical, .. } in found {
+/// The matcher of the rules, with the inodes and real paths of all that exists now; and that.
+pub(crate) fn policy(config: &GoferConfig, self_fds: &SelfFds) -> (Policy, Vec<Found>) {
+    let mut policy = Policy::new(config);
+    let found = find_hidden(&policy, self_fds);
+    for Found { rule, dev, ino, canonical, .. } in &found {
         policy.hide_inode(rule, *dev, *ino);
         policy.hide_path(rule, canonical);
     }
-    policy
+    (policy, found)
 }
 
 /// A mount's source, found in the host's mounts.
@@ -146,7 +147,7 @@ pub fn serve_unconfined(config: &GoferConfig, lanes: Vec<OwnedFd>) -> io::Result
 /// A server in this process.
 pub(crate) fn unconfined(config: &GoferConfig, max_nodes: usize) -> io::Result<Server> {
     let self_fds = SelfFds::new(open("/proc/self/fd", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?, false);
-    let policy = policy(&config.hide, &find_hidden(&config.hide, &self_fds));
+    let (policy, _) = policy(config, &self_fds);
     let mut exports = Vec::with_capacity(config.mounts.len());
     for mount in &config.mounts {
         let source = Source::open(mount, &policy, &self_fds)?;

@@ -5,9 +5,9 @@
 //! directory of mode 0 mounted over it in the gofer's own mount namespace (`confine`), so that a mistake in the
 //! server still finds nothing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::config::HideRule;
+use crate::config::{GoferConfig, HideRule};
 
 /// Default rules below each home directory: the rule's name and paths relative to the home.
 const IN_HOMES: &[(&str, &[&str])] = &[
@@ -160,17 +160,19 @@ pub(crate) fn is_kernel_type(kind: u64) -> bool {
     KERNEL_TYPES.contains(&kind)
 }
 
-/// The rules that hold unless they are asked away: for `/root`, every directory of `/home`, and each
-/// home in the text of `/etc/passwd` that is given.
-pub fn default_rules(passwd: &str) -> Vec<HideRule> {
+/// The rules that hold unless they are asked away.
+pub fn default_rules() -> Vec<HideRule> {
+    let in_homes =
+        IN_HOMES.iter().flat_map(|(rule, paths)| paths.iter().map(|path| hide(rule, format!("~/{path}"))));
+    in_homes.chain(ELSEWHERE.iter().map(|(rule, path)| hide(rule, (*path).to_string()))).collect()
+}
+
+/// The homes that `~` stands for: `/root`, every directory of `/home`, and each home in the text of
+/// `/etc/passwd` that is given, up to a thousand.
+pub fn default_homes(passwd: &str) -> Vec<String> {
     let mut homes: BTreeSet<&str> = ["/root", "/home/*"].into();
     homes.extend(passwd.lines().filter_map(home_of).take(1000));
-    let in_homes = homes.iter().flat_map(|home| {
-        IN_HOMES
-            .iter()
-            .flat_map(move |(rule, paths)| paths.iter().map(move |path| hide(rule, format!("{home}/{path}"))))
-    });
-    in_homes.chain(ELSEWHERE.iter().map(|(rule, path)| hide(rule, (*path).to_string()))).collect()
+    homes.into_iter().map(str::to_string).collect()
 }
 
 fn hide(rule: &str, path: String) -> HideRule {
@@ -196,7 +198,7 @@ pub(crate) type Position = Vec<u32>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RuleId(u32);
 
-/// All rules as one tree of components.
+/// All rules as one tree of components; the rules of `~` are a tree of their own that each home's place leads to.
 #[derive(Default)]
 pub(crate) struct Policy {
     rules: Vec<String>,
@@ -209,14 +211,27 @@ struct Place {
     children: HashMap<Vec<u8>, u32>,
     any: Option<u32>,
     rule: Option<RuleId>,
+    is_home: bool,
 }
 
+/// The place of `/`.
+const ROOT: u32 = 0;
+/// The place that every home also is.
+const HOME: u32 = 1;
+
 impl Policy {
-    /// The matcher of these rules. Relative paths and such with `..` match nothing.
-    pub(crate) fn new(rules: &[HideRule]) -> Self {
-        let mut policy = Self { places: vec![Place::default()], ..Self::default() };
+    /// The matcher of a configuration's rules. Paths that are neither absolute nor below `~`, and such with `..`,
+    /// match nothing.
+    pub(crate) fn new(config: &GoferConfig) -> Self {
+        let mut policy = Self { places: vec![Place::default(), Place::default()], ..Self::default() };
         policy.rule_id(KERNEL_RULE);
-        for rule in rules {
+        for home in &config.homes {
+            let place = policy.place(ROOT, home.as_bytes());
+            if let (true, Some(place)) = (home.starts_with('/'), policy.places.get_mut(place as usize)) {
+                place.is_home = true;
+            }
+        }
+        for rule in &config.hide {
             policy.hide_path(&rule.rule, rule.path.as_bytes());
         }
         policy
@@ -224,14 +239,26 @@ impl Policy {
 
     /// Hides one more path.
     pub(crate) fn hide_path(&mut self, rule: &str, path: &[u8]) {
-        let parts: Vec<&[u8]> = components(path).collect();
-        if path.first() != Some(&b'/') || parts.is_empty() || parts.contains(&b"..".as_slice()) {
+        let (start, path) = match path {
+            [b'~', b'/', rest @ ..] => (HOME, rest),
+            [b'/', rest @ ..] => (ROOT, rest),
+            _ => return,
+        };
+        if components(path).next().is_none() || components(path).any(|part| part == b"..") {
             return;
         }
-        let mut at = 0u32;
-        for part in parts {
+        let (place, id) = (self.place(start, path), self.rule_id(rule));
+        if let Some(place) = self.places.get_mut(place as usize) {
+            place.rule.get_or_insert(id);
+        }
+    }
+
+    /// The place of a path, made if there is none.
+    fn place(&mut self, start: u32, path: &[u8]) -> u32 {
+        let mut at = start;
+        for part in components(path) {
             let fresh = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-            let Some(place) = self.places.get_mut(at as usize) else { return };
+            let Some(place) = self.places.get_mut(at as usize) else { return at };
             at = match part {
                 b"*" => *place.any.get_or_insert(fresh),
                 name => *place.children.entry(name.to_vec()).or_insert(fresh),
@@ -240,10 +267,7 @@ impl Policy {
                 self.places.push(Place::default());
             }
         }
-        let id = self.rule_id(rule);
-        if let Some(place) = self.places.get_mut(at as usize) {
-            place.rule.get_or_insert(id);
-        }
+        at
     }
 
     /// Hides an inode whatever its path.
@@ -264,7 +288,24 @@ impl Policy {
 
     /// Where a mount of `src` starts, or the rule that hides `src` itself.
     pub(crate) fn start(&self, src: &[u8]) -> Result<Position, RuleId> {
-        components(src).try_fold(vec![0], |at, name| self.step(&at, name))
+        components(src).try_fold(self.root(), |at, name| self.step(&at, name))
+    }
+
+    /// The position of `/`.
+    pub(crate) fn root(&self) -> Position {
+        vec![ROOT]
+    }
+
+    /// The names that lead on from this position; `None` when any name does.
+    pub(crate) fn names(&self, at: &[u32]) -> Option<HashSet<&[u8]>> {
+        let mut names = HashSet::new();
+        for place in at.iter().filter_map(|place| self.places.get(*place as usize)) {
+            if place.any.is_some() {
+                return None;
+            }
+            names.extend(place.children.keys().map(Vec::as_slice));
+        }
+        Some(names)
     }
 
     /// From a directory's position to that of a name in it, or the rule that hides it.
@@ -273,6 +314,9 @@ impl Policy {
         for place in at.iter().filter_map(|place| self.places.get(*place as usize)) {
             next.extend(place.children.get(name));
             next.extend(place.any);
+        }
+        if next.iter().any(|place| self.places.get(*place as usize).is_some_and(|place| place.is_home)) {
+            next.push(HOME);
         }
         match next.iter().find_map(|place| self.places.get(*place as usize)?.rule) {
             Some(rule) => Err(rule),
@@ -289,6 +333,7 @@ impl Policy {
             }
             left.extend(place.children.values());
             left.extend(place.any);
+            left.extend(place.is_home.then_some(HOME));
         }
         None
     }
@@ -317,14 +362,17 @@ pub(crate) fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 mod tests {
     use super::*;
 
+    fn defaults(passwd: &str) -> Policy {
+        Policy::new(&GoferConfig { mounts: Vec::new(), hide: default_rules(), homes: default_homes(passwd) })
+    }
+
     fn walk(policy: &Policy, path: &str) -> Result<Position, String> {
         policy.start(path.as_bytes()).map_err(|rule| policy.name(rule).to_string())
     }
 
     #[test]
     fn defaults_hide_secrets_of_every_home() {
-        let policy =
-            Policy::new(&default_rules("u:x:1:1::/srv/u:/bin/sh\ndaemon:x:1:1::/usr/sbin:/bin/false\n"));
+        let policy = defaults("u:x:1:1::/srv/u:/bin/sh\ndaemon:x:1:1::/usr/sbin:/bin/false\n");
         for (path, rule) in [
             ("/root/.ssh", "ssh"),
             ("/home/ann/.ssh/id_rsa", "ssh"),
@@ -344,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_directory_above_a_hidden_path_is_known_as_such() {
-        let policy = Policy::new(&default_rules(""));
+        let policy = defaults("");
         let at = policy.start(b"/home/ann/.config").unwrap();
         assert!(policy.below(&at).is_some());
         assert!(policy.below(&policy.start(b"/home/ann/src").unwrap()).is_none());

@@ -18,7 +18,7 @@ use rustix::mount::{
 };
 
 use crate::config::{GoferConfig, Mount};
-use crate::exports::{Found, Source, find_hidden, policy};
+use crate::exports::{Found, Source, policy};
 use crate::hidden::Policy;
 use crate::host::mount_setattr;
 use crate::server::{Export, SelfFds};
@@ -40,8 +40,7 @@ pub(crate) fn build(config: &GoferConfig) -> Result<Built, Failed> {
     at("making mounts private", mount_change("/", all))?;
     let links = at("holding /proc/self/fd", open_tree(CWD, "/proc/self/fd", clone_flags()))?;
     let self_fds = SelfFds::new(links, true);
-    let found = find_hidden(&config.hide, &self_fds);
-    let policy = policy(&config.hide, &found);
+    let (policy, found) = policy(config, &self_fds);
 
     // What was asked for by name is taken before anything covers it.
     let mut sources = Vec::with_capacity(config.mounts.len());

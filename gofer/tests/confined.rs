@@ -52,6 +52,9 @@ fn as_user(arguments: &[&str]) {
     assert!(status.unwrap().success());
 }
 
+/// Whether clients hand off.
+static HAND_OFF: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
 struct Gofer {
     client: Option<Client>,
     pid: i32,
@@ -112,7 +115,12 @@ fn start(config: &GoferConfig, lanes: usize) -> Result<Gofer, String> {
     }
     starter.wait().unwrap();
     match line.trim_end().strip_prefix("ok ") {
-        Some(pid) => Ok(Gofer { client: Some(Client::new(ours)), pid: pid.parse().unwrap() }),
+        Some(pid) => {
+            let client = Client::new(ours);
+            let hand_off = HAND_OFF.load(std::sync::atomic::Ordering::Relaxed);
+            let client = if hand_off { client.with_hand_off() } else { client };
+            Ok(Gofer { client: Some(client), pid: pid.parse().unwrap() })
+        }
         None => Err(line),
     }
 }
@@ -122,7 +130,11 @@ fn mount(src: &str, writable: bool) -> Mount {
 }
 
 fn rules() -> Vec<HideRule> {
-    gofer::hidden::default_rules(&fs::read_to_string("/etc/passwd").unwrap())
+    gofer::hidden::default_rules()
+}
+
+fn homes() -> Vec<String> {
+    gofer::hidden::default_homes(&fs::read_to_string("/etc/passwd").unwrap())
 }
 
 /// A place of this user's own.
@@ -153,7 +165,7 @@ fn all_tests() {
     let path = dir.0.to_str().unwrap();
     let mut hide = rules();
     hide.push(HideRule { rule: "test".into(), path: format!("{path}/secret") });
-    let config = GoferConfig { mounts: vec![mount("/", false), mount(path, true)], hide };
+    let config = GoferConfig { mounts: vec![mount("/", false), mount(path, true)], hide, homes: homes() };
     let gofer = start(&config, 2).unwrap();
     let client = gofer.client();
     reads(client);
@@ -162,12 +174,12 @@ fn all_tests() {
     looks(gofer.pid, root);
     drop(gofer);
 
-    let read_only = GoferConfig { mounts: vec![mount("/usr", false)], hide: rules() };
+    let read_only = GoferConfig { mounts: vec![mount("/usr", false)], hide: rules(), homes: homes() };
     let gofer = start(&read_only, 1).unwrap();
     reads_a_directory(gofer.client());
     drop(gofer);
 
-    let missing = GoferConfig { mounts: vec![mount("/no/such/dir", false)], hide: Vec::new() };
+    let missing = GoferConfig { mounts: vec![mount("/no/such/dir", false)], ..GoferConfig::default() };
     let error = start(&missing, 1).err().unwrap();
     assert!(error.contains("/no/such/dir") && error.ends_with('\n'), "{error}");
     println!("confined: {}: ok", if root { "root" } else { "ordinary user" });
@@ -334,7 +346,7 @@ fn looks(pid: i32, root: bool) {
 }
 
 fn measure() {
-    let config = GoferConfig { mounts: vec![mount("/", false)], hide: rules() };
+    let config = GoferConfig { mounts: vec![mount("/", false)], hide: rules(), homes: homes() };
     let mut starts: Vec<Duration> = (0..30)
         .map(|_| {
             let begin = Instant::now();
@@ -346,8 +358,16 @@ fn measure() {
         .collect();
     starts.sort();
     println!("start, exec to ready: median {:?}, least {:?}", starts[15], starts[0]);
+    for hand_off in [false, true] {
+        HAND_OFF.store(hand_off, std::sync::atomic::Ordering::Relaxed);
+        println!("{}", if hand_off { "with hand-off" } else { "plain" });
+        measure_calls(&config);
+    }
+}
+
+fn measure_calls(config: &GoferConfig) {
     let lanes = std::thread::available_parallelism().map_or(1, Into::into);
-    let gofer = start(&config, lanes).unwrap();
+    let gofer = start(config, lanes).unwrap();
     let client = gofer.client();
     let root = client.attach(0).unwrap().root.node;
     let etc = client.lookup(root, b"etc").unwrap().node;
@@ -371,6 +391,19 @@ fn measure() {
         let walk = client.walk(root, &[b"etc", b"passwd"], Some(READ)).unwrap();
         client.forget(&[walk.steps[0].node, walk.steps[1].node]).unwrap();
     });
+    let mut nodes = Vec::with_capacity(5200);
+    let mut many = || {
+        let begin = Instant::now();
+        nodes.extend((0..5000).map(|_| client.lookup(etc, b"passwd").unwrap().node));
+        println!("walk of one name: {:.1} us", begin.elapsed().as_secs_f64() * 1e6 / 5000.0);
+        let begin = Instant::now();
+        for node in nodes.drain(..) {
+            client.forget(&[node]).unwrap();
+        }
+        println!("forget of one node: {:.1} us", begin.elapsed().as_secs_f64() * 1e6 / 5000.0);
+    };
+    many();
+    many();
     let begin = Instant::now();
     let walk = client.walk(root, &[b"usr", b"bin"], None).unwrap();
     let bin = walk.steps.last().unwrap().node;

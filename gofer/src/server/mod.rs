@@ -189,10 +189,10 @@ impl Server {
 
     /// The attributes with the owner as the initial user namespace has it.
     fn with_owner(&self, fd: impl AsFd, mut attr: Attr) -> Attr {
-        if let Some(ids) = &self.ids {
-            if !ids.recall(&mut attr) {
-                ids.ask(&mut [(fd.as_fd(), &mut attr)]);
-            }
+        if let Some(ids) = &self.ids
+            && !ids.recall(&mut attr)
+        {
+            ids.ask(&mut [(fd.as_fd(), &mut attr)]);
         }
         attr
     }

@@ -52,7 +52,7 @@ fn mount(src: &Path, writable: bool) -> Mount {
 
 /// A client of a server on a thread of its own.
 fn serve(mounts: Vec<Mount>, hide: Vec<HideRule>, max_nodes: usize, unguarded: bool) -> Client {
-    let server = unconfined(&GoferConfig { mounts, hide }, max_nodes).unwrap();
+    let server = unconfined(&GoferConfig { mounts, hide, homes: Vec::new() }, max_nodes).unwrap();
     let (ours, theirs) = lane();
     std::thread::spawn(move || {
         super::walk::UNGUARDED.set(unguarded);
@@ -519,10 +519,10 @@ fn race(guarded: bool, time: Duration) -> (u64, u64) {
                     _ => secret += 1,
                 }
             }
-            if let Some(first) = walk.steps.first() {
-                if client.create(first.node, b"planted", new(0o644), BOTH).is_ok() {
-                    let _ = client.unlink(first.node, b"planted");
-                }
+            if let Some(first) = walk.steps.first()
+                && client.create(first.node, b"planted", new(0o644), BOTH).is_ok()
+            {
+                let _ = client.unlink(first.node, b"planted");
             }
             let nodes: Vec<_> = walk.steps.iter().map(|step| step.node).collect();
             client.forget(&nodes).unwrap();
@@ -592,7 +592,7 @@ fn the_server_survives_any_packet() {
     let dir = Dir::new("hostile");
     fs::write(dir.path("f"), "x").unwrap();
     fs::create_dir(dir.path("d")).unwrap();
-    let config = GoferConfig { mounts: vec![mount(&dir.0, false)], hide: Vec::new() };
+    let config = GoferConfig { mounts: vec![mount(&dir.0, false)], ..GoferConfig::default() };
     let server = unconfined(&config, 500).unwrap();
     let mut random = Random(0xdead_beef_cafe_f00d);
     let start = Instant::now();
@@ -605,7 +605,7 @@ fn the_server_survives_any_packet() {
             let mut buffer = crate::wire::packet_buffer();
             loop {
                 let mut packet = random.bytes(40);
-                if random.next() % 2 == 0 {
+                if random.next().is_multiple_of(2) {
                     // Small numbers reach further: they are tags and node ids.
                     packet.iter_mut().for_each(|byte| *byte %= 26);
                 }
@@ -633,7 +633,8 @@ fn the_server_survives_any_packet() {
 fn a_request_with_descriptors_ends_the_lane() {
     let dir = Dir::new("descriptors");
     let server =
-        unconfined(&GoferConfig { mounts: vec![mount(&dir.0, false)], hide: Vec::new() }, 10).unwrap();
+        unconfined(&GoferConfig { mounts: vec![mount(&dir.0, false)], ..GoferConfig::default() }, 10)
+            .unwrap();
     let (ours, theirs) = lane();
     let thread = std::thread::spawn(move || server.serve_lane(&theirs));
     let mut out = Vec::new();

@@ -32,7 +32,7 @@ impl Server {
         if names.is_empty() || names.len() > MAX_WALK {
             return Err(Errno::INVAL.into());
         }
-        let names = names.iter().map(|name| component(name)).collect::<Result<Vec<CString>, Errno>>()?;
+        let names = names.iter().map(component).collect::<Result<Vec<CString>, Errno>>()?;
         let (mut reached, mut end) = self.reach(&start, &names);
         self.fill_owners(&mut reached);
         let opened = match (&end, reached.last(), open) {
@@ -106,10 +106,10 @@ impl Server {
 
     /// Refuses hidden inodes, and file systems that show the kernel's state.
     pub(super) fn visible(&self, dir: &Node, fd: &OwnedFd, attr: &Attr) -> Result<(), Failure> {
-        if let Some(rule) = self.policy.inode(attr.dev, attr.ino) {
-            if !self.export(dir)?.exposed {
-                return Err(rule.into());
-            }
+        if let Some(rule) = self.policy.inode(attr.dev, attr.ino)
+            && !self.export(dir)?.exposed
+        {
+            return Err(rule.into());
         }
         if attr.dev != dir.dev && !self.devices.holds_files(attr.dev, fd)? {
             return Err(self.policy.kernel_rule().into());
