@@ -25,6 +25,7 @@ fn main() {
     match arguments.first().map(String::as_str) {
         Some("gofer") => role_gofer(&arguments[1..]),
         Some("user") => all_tests(),
+        Some("launcher") => role_launcher(),
         Some("--measure") => measure(),
         _ => {
             all_tests();
@@ -40,6 +41,43 @@ fn role_gofer(arguments: &[String]) -> ! {
     let config = serde_json::from_str(&arguments[0]).unwrap();
     let (lanes, rest) = (numbers(&arguments[1]), numbers(&arguments[2]));
     gofer::run(config, GoferFds::inherited(&lanes, Some(rest[0]), rest[1]).unwrap())
+}
+
+/// Starts a gofer, tells its pid, and waits to be killed.
+fn role_launcher() {
+    let config = GoferConfig { mounts: vec![mount("/usr", true)], ..GoferConfig::default() };
+    let gofer = start(&config, 2).unwrap();
+    // A set-ids of a lane's thread must not lose the signal of the parent's death.
+    let root = gofer.client().attach(0).unwrap().root.node;
+    let new = NewInode { mode: 0o755, owner: Some((1234, 1234)) };
+    let _ = gofer.client().mkdir(root, b"bin", new);
+    println!("{}", gofer.pid);
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+/// A launcher that is killed takes its gofer with it.
+fn dies_with_its_launcher() {
+    let mut launcher = Command::new(std::env::current_exe().unwrap())
+        .arg("launcher")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(launcher.stdout.take().unwrap()), &mut line)
+        .unwrap();
+    let pid: i32 = line.trim().parse().unwrap();
+    let state = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    };
+    assert!(state().is_some_and(|state| state != 'Z'));
+    launcher.kill().unwrap();
+    launcher.wait().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while state().is_some_and(|state| state != 'Z') {
+        assert!(Instant::now() < deadline, "the gofer outlives its launcher");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// This program again, as uid and gid 54321, from a place that this user can execute.
@@ -178,6 +216,8 @@ fn all_tests() {
     let gofer = start(&read_only, 1).unwrap();
     reads_a_directory(gofer.client());
     drop(gofer);
+
+    dies_with_its_launcher();
 
     let missing = GoferConfig { mounts: vec![mount("/no/such/dir", false)], ..GoferConfig::default() };
     let error = start(&missing, 1).err().unwrap();
@@ -414,5 +454,9 @@ fn measure_calls(config: &GoferConfig) {
         pages += 1;
         cursor = page.next;
     }
+    let memory = fs::read_to_string(format!("/proc/{}/smaps_rollup", gofer.pid)).unwrap();
+    let memory: Vec<&str> =
+        memory.lines().filter(|line| line.starts_with("Rss") || line.starts_with("Pss:")).collect();
+    println!("{}", memory.join(", "));
     println!("/usr/bin: {count} entries with attributes in {pages} pages, {:?}", begin.elapsed());
 }
