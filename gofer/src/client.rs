@@ -283,6 +283,21 @@ impl Client {
         self.done(&Request::SyncFs { node })
     }
 
+    /// Watches a node's inode: the watch's number, and the connection's inotify(7) instance (another descriptor of the
+    /// same one each time; keep the first). Events bring names of the directory, hidden ones too, and come from
+    /// changes made through this gofer as well as by others.
+    pub fn watch(&self, node: NodeId, events: u32) -> Result<(i32, OwnedFd)> {
+        match self.call(&Request::Watch { node, events })? {
+            (Response::Watching(watch), Some(fd)) => Ok((watch, fd)),
+            _ => Err(GoferError::Gone),
+        }
+    }
+
+    /// Ends a watch.
+    pub fn unwatch(&self, watch: i32) -> Result<()> {
+        self.done(&Request::Unwatch { watch })
+    }
+
     /// Gives nodes back. The sentry's cache collects some and forgets them together.
     pub fn forget(&self, nodes: &[NodeId]) -> Result<()> {
         nodes

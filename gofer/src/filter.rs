@@ -82,6 +82,21 @@ const RULES: &[Row] = &[
     ("lseek", libc::SYS_lseek, Any, All, "continues a listing at a cursor"),
     ("getxattr", libc::SYS_getxattr, Any, All, "reads an extended attribute"),
     ("listxattr", libc::SYS_listxattr, Any, All, "lists extended attributes"),
+    (
+        "inotify_init1",
+        libc::SYS_inotify_init1,
+        Any,
+        All,
+        "makes the instance that tells the sentry of changes",
+    ),
+    (
+        "inotify_add_watch",
+        libc::SYS_inotify_add_watch,
+        Any,
+        All,
+        "watches a node through its held descriptor",
+    ),
+    ("inotify_rm_watch", libc::SYS_inotify_rm_watch, Any, All, "ends a watch"),
     ("close", libc::SYS_close, Any, All, "closes forgotten nodes and files that were sent"),
     (
         "fcntl",

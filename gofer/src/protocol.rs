@@ -53,6 +53,8 @@ pub const PAGE_BYTES: usize = 64 * 1024;
 pub const MAX_NAME: usize = 255;
 /// The most components of one walk.
 pub const MAX_WALK: usize = 64;
+/// The most watches of a connection; more is `ENOSPC`.
+pub const MAX_WATCHES: usize = 8192;
 /// The most nodes of one `Forget`.
 pub const MAX_FORGET: usize = 4096;
 /// The largest value of an extended attribute (`XATTR_SIZE_MAX`).
@@ -247,6 +249,12 @@ pub enum Request {
     Fsync { node: NodeId, data_only: bool },
     /// syncfs(2) of the node's file system. → `Done`
     SyncFs { node: NodeId },
+    /// Watches the node's inode with the connection's one inotify(7) instance. `events` are `IN_*` bits: events,
+    /// `IN_EXCL_UNLINK`, `IN_MASK_ADD`, `IN_ONESHOT`. Watching an inode again gives the same number. → `Watching`, with the
+    /// instance's descriptor, non-blocking
+    Watch { node: NodeId, events: u32 },
+    /// Ends a watch; also one that the host ended (`IN_IGNORED`), which counts until then. → `Done`, or `EINVAL`
+    Unwatch { watch: i32 },
     /// Nodes that the sentry no longer uses; unknown ones are ignored. → `Done`
     Forget { nodes: Vec<NodeId> },
 }
@@ -378,6 +386,8 @@ pub enum Response {
     Bytes(Bytes),
     /// To `StatFs`.
     StatFs(StatFs),
+    /// To `Watch`, with a descriptor: the watch's number in the instance.
+    Watching(i32),
 }
 
 impl std::fmt::Debug for Bytes {

@@ -334,6 +334,8 @@ fn writes(client: &Client, root: bool, path: &str) {
     if let Ok((_, nameless)) = client.tmpfile(dir, new, BOTH) {
         client.link(nameless.node, dir, b"named").unwrap();
     }
+    let (watch, _) = client.watch(dir, 0x100).unwrap();
+    client.unwatch(watch).unwrap();
     client.fsync(step.node, false).unwrap();
     client.fsync(dir, true).unwrap();
     client.syncfs(dir).unwrap();

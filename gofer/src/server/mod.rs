@@ -1,7 +1,7 @@
 //! The file server: answers requests against held descriptors.
 //!
 //! One [`Server`] has all state of a connection; each lane's thread calls [`Server::serve_lane`]. Locks: the node
-//! table, the directory streams, the known devices and the owner oracle each have one, and none is held while
+//! table, the directory streams, the known devices, the watches and the owner oracle each have one, and none is held while
 //! another is taken or while the host works on a request.
 
 mod attr;
@@ -14,6 +14,7 @@ mod owner;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod watch;
 mod xattr;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,6 +31,7 @@ use attr::{Devices, read_attr};
 use dir::Streams;
 use nodes::{Node, Nodes};
 pub(crate) use open::SelfFds;
+use watch::Watches;
 
 /// A mount, as the server sees it.
 pub(crate) struct Export {
@@ -63,6 +65,7 @@ pub(crate) struct Server {
     nodes: Nodes,
     streams: Streams,
     devices: Devices,
+    watches: Watches,
 }
 
 /// A response and the descriptor that goes with it.
@@ -91,7 +94,8 @@ impl Server {
     pub(crate) fn new(setup: Setup) -> Self {
         let Setup { exports, policy, self_fds, ids, max_nodes } = setup;
         let (nodes, streams, devices) = (Nodes::new(max_nodes), Streams::default(), Devices::default());
-        Self { exports, policy, self_fds, ids, nodes, streams, devices }
+        let watches = Watches::default();
+        Self { exports, policy, self_fds, ids, nodes, streams, devices, watches }
     }
 
     /// Answers requests until the other end closes or breaks the protocol.
@@ -148,6 +152,8 @@ impl Server {
             Request::RemoveXattr { node, name } => self.removexattr(*node, name),
             Request::Fsync { node, data_only } => self.fsync(*node, *data_only),
             Request::SyncFs { node } => self.syncfs(*node),
+            Request::Watch { node, events } => self.watch(*node, *events),
+            Request::Unwatch { watch } => self.unwatch(*watch),
             Request::Forget { nodes } => self.forget(nodes),
         }
     }

@@ -435,6 +435,23 @@ fn the_kernels_files_are_hidden_wherever_they_are() {
 }
 
 #[test]
+fn changes_on_the_host_can_be_watched() {
+    let dir = Dir::new("watch");
+    let (client, root) = open_dir(&dir, false);
+    let (watch, instance) = client.watch(root, libc::IN_CREATE).unwrap();
+    fs::write(dir.path("appears"), "x").unwrap();
+    let mut buffer = [0; 256];
+    let length = rustix::io::read(&instance, &mut buffer).unwrap();
+    assert_eq!(buffer[..4], watch.to_ne_bytes());
+    assert!(buffer[..length].windows(7).any(|bytes| bytes == b"appears"));
+    assert_eq!(client.watch(root, libc::IN_CREATE | libc::IN_MASK_ADD).unwrap().0, watch);
+    client.unwatch(watch).unwrap();
+    assert_eq!(errno(client.unwatch(watch)), libc::EINVAL);
+    assert_eq!(errno(client.watch(root, libc::IN_DONT_FOLLOW | libc::IN_CREATE)), libc::EINVAL);
+    assert_eq!(errno(client.watch(root, 0)), libc::EINVAL);
+}
+
+#[test]
 fn nodes_are_bounded() {
     let dir = Dir::new("bound");
     fs::write(dir.path("f"), "x").unwrap();
