@@ -112,7 +112,7 @@ pub struct Slot {
     pub polling: AtomicU32,
     /// Calls in the batch.
     pub rsp_calls: AtomicU32,
-    /// Descriptor + 1 to close before going on; 0: none.
+    /// Descriptor + 1 to close before carrying out the reply; 0: none. The shim sets it back to 0.
     pub rsp_close: AtomicU32,
     /// Bit 0: set FS base, bit 1: set GS base.
     pub rsp_bases: AtomicU32,

@@ -158,6 +158,7 @@ fn exchange(slot: &Slot, context: &mut Context) {
         }
         let close = slot.rsp_close.load(Relaxed);
         if close != 0 {
+            slot.rsp_close.store(0, Relaxed);
             raw(host::CLOSE, [u64::from(close) - 1, 0, 0, 0, 0, 0]);
         }
         spin = true;

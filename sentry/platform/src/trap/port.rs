@@ -208,8 +208,6 @@ impl<'a> TrapPort<'a> {
         let Some(notif) = notif else {
             return Err(self.set_lost());
         };
-        // What the descriptor was closed for is done.
-        slot_close_done(&bind);
         self.bell = Some(notif.id);
         self.seq = notif.args[0] as u32;
         let slot = bind.words();
@@ -249,11 +247,6 @@ impl<'a> TrapPort<'a> {
         let control: Arc<dyn TaskControl> = task;
         NewTask { space, control }
     }
-}
-
-/// The shim closes before it carries out a reply, so after any later report it has.
-pub fn slot_close_done(bind: &Binding) {
-    bind.words().rsp_close.store(0, Relaxed);
 }
 
 fn result(value: i64) -> Result<i64, CallError> {
