@@ -65,6 +65,8 @@ pub enum Restart {
     Never,
     /// Restarted with its remaining time when no handler ran (ERESTART_RESTARTBLOCK); the [`Cx`](crate::cx::Cx) keeps the deadline.
     Block,
+    /// Signals do not end it at all (the wait of vfork's parent); only the end of the task does.
+    Uninterruptible,
 }
 
 /// A blocked call. Wait queues were registered through [`Cx::wait_on`](crate::cx::Cx::wait_on).

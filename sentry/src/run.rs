@@ -82,7 +82,7 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
     }
     let mut call = task.call.lock();
     match event {
-        Event::Started => match crate::task::start::started(task, port) {
+        Event::Started => match crate::task::start::started(task, &mut call, port) {
             Ok(()) => user_return(task, &mut call, port, None),
             Err(()) => Verdict::Exit,
         },
@@ -143,7 +143,7 @@ fn attempt(task: &Arc<Task>, call: &mut Call, mut port: Option<&mut dyn Port>) -
                 -i64::from(gap.errno.raw())
             }
             Err(Fail::Block(block)) => {
-                if deliver::pending(task) {
+                if block.restart != Restart::Uninterruptible && deliver::pending(task) {
                     return Tried::Ended(Ended::Interrupted(block.restart));
                 }
                 if let Some(deadline) = block.deadline {

@@ -1,9 +1,15 @@
 //! Delivery on the way back to guest code.
 
-use crate::run::{Call, Ended};
-use crate::task::Task;
-use platform::Port;
+use super::{IGNORED, STOPPING, bit, fault, frame, mask, send};
+use crate::fail::Restart;
+use crate::run::{Call, Ended, RestartBlock};
+use crate::task::{Task, exit};
+use platform::{Port, Regs};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use syscall_table::abi::sigaction::*;
+use syscall_table::abi::wait::WaitStatus;
+use syscall_table::errno::Errno;
 
 /// What became of a task after its signals were looked at.
 pub(crate) enum Outcome {
@@ -15,17 +21,115 @@ pub(crate) enum Outcome {
     Stopped,
 }
 
-/// Whether something must be done before guest code goes on: a deliverable signal, a stop, an exit.
-pub(crate) fn pending(_task: &Task) -> bool {
-    false
+/// Whether something must be done before guest code goes on: a deliverable signal or a stop. It also ends waiting.
+pub(crate) fn pending(task: &Task) -> bool {
+    task.attention.load(Ordering::SeqCst) || task.process.stopped.load(Ordering::SeqCst) != 0
 }
+
+const RESTART_SYSCALL: u64 = 219;
+/// Length of the `syscall` instruction.
+const SYSCALL_LEN: u64 = 2;
 
 /// Delivers pending signals; sets rax from `ended` first (or restarts the call).
 pub(crate) fn deliver(
-    _task: &Arc<Task>,
-    _call: &mut Call,
-    _port: &mut dyn Port,
-    _ended: Option<Ended>,
+    task: &Arc<Task>,
+    call: &mut Call,
+    port: &mut dyn Port,
+    mut ended: Option<Ended>,
 ) -> Outcome {
-    Outcome::Resume
+    let Ok(mut regs) = port.regs() else { return gone(task) };
+    if let Some(Ended::Value(value)) = ended {
+        regs.rax = value as u64;
+    }
+    loop {
+        if task.is_dead() {
+            return Outcome::Exit;
+        }
+        if task.process.stopped.load(Ordering::SeqCst) != 0 {
+            // A frame pushed before must not be lost; without one, the registers are as they were.
+            if ended.is_none() && port.set_regs(&regs).is_err() {
+                return gone(task);
+            }
+            call.ended = ended;
+            return Outcome::Stopped;
+        }
+        let Some(info) = next(task) else { break };
+        let signal = info.si_signo;
+        let action = task.process.sighand().get(signal);
+        match action.sa_handler {
+            SIG_IGN => {}
+            SIG_DFL if bit(signal) & IGNORED != 0 => {}
+            SIG_DFL if bit(signal) & STOPPING != 0 => {
+                let orphaned = signal != SIGSTOP && {
+                    let tree = task.kernel.tree.lock();
+                    tree.nodes.get(&task.process.pid).is_some_and(|n| tree.is_orphaned(n.pgid))
+                };
+                if !orphaned {
+                    send::stop(&task.kernel, &task.process, signal);
+                }
+            }
+            SIG_DFL => {
+                exit::group(&task.kernel, &task.process, WaitStatus::signaled(signal, false));
+                return Outcome::Exit;
+            }
+            _ => {
+                if let Some(Ended::Interrupted(restart)) = ended {
+                    let again = restart == Restart::NoIntr
+                        || restart == Restart::Sys && action.sa_flags & SA_RESTART != 0;
+                    interrupted(&mut regs, again.then_some(u64::from(call.nr)));
+                }
+                ended = None;
+                if action.sa_flags & SA_RESETHAND != 0 {
+                    task.process.sighand().set(signal, Sigaction { sa_handler: SIG_DFL, ..action });
+                }
+                match frame::push(task, port, &mut regs, &info, &action) {
+                    Ok(()) => {}
+                    Err(frame::Failed::Memory) => fault::force_segv(task, signal),
+                    Err(frame::Failed::Gone) => return gone(task),
+                }
+            }
+        }
+    }
+    if let Some(Ended::Interrupted(restart)) = ended {
+        let nr = match restart {
+            Restart::Never | Restart::Uninterruptible => None,
+            Restart::NoHand | Restart::Sys | Restart::NoIntr => Some(u64::from(call.nr)),
+            Restart::Block => {
+                call.restart_block = Some(RestartBlock {
+                    nr: call.nr,
+                    args: call.args,
+                    deadline: call.deadline.take(),
+                    state: call.state.take(),
+                });
+                Some(RESTART_SYSCALL)
+            }
+        };
+        interrupted(&mut regs, nr);
+    }
+    mask::restore(task);
+    match port.set_regs(&regs) {
+        Ok(()) => Outcome::Resume,
+        Err(_) => gone(task),
+    }
+}
+
+/// Makes the registers say EINTR, or run the system call instruction again with this number.
+fn interrupted(regs: &mut Regs, again: Option<u64>) {
+    match again {
+        Some(nr) => {
+            regs.rax = nr;
+            regs.rip = regs.rip.wrapping_sub(SYSCALL_LEN);
+        }
+        None => regs.rax = i64::from(-Errno::EINTR.raw()) as u64,
+    }
+}
+
+fn gone(task: &Arc<Task>) -> Outcome {
+    exit::host_death(task, SIGKILL);
+    Outcome::Exit
+}
+
+fn next(task: &Task) -> Option<Siginfo> {
+    let mask = task.signals.lock().mask;
+    mask::take(task, !mask)
 }

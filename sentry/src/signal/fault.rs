@@ -1,8 +1,46 @@
 //! Processor exceptions become signals.
 
+use super::{Fault, bit, mask};
 use crate::task::Task;
 use platform::Exception;
 use std::sync::Arc;
+use syscall_table::abi::sigaction::*;
 
 /// Forces the exception's signal on the task.
-pub(crate) fn raise(_task: &Arc<Task>, _exception: &Exception) {}
+pub(crate) fn raise(task: &Arc<Task>, exception: &Exception) {
+    let signal = exception.signo;
+    if bit(signal) == 0 {
+        return;
+    }
+    task.signals.lock().fault =
+        Fault { error_code: exception.error_code, trapno: exception.trapno, addr: exception.addr };
+    force(task, Siginfo::fault(signal, exception.code, exception.addr));
+}
+
+/// A signal that the task cannot escape: blocked or ignored, it gets its default action.
+pub(crate) fn force(task: &Arc<Task>, info: Siginfo) {
+    let signal = info.si_signo;
+    let sighand = task.process.sighand();
+    let action = sighand.get(signal);
+    let blocked = task.signals.lock().mask & bit(signal) != 0;
+    if blocked || action.sa_handler == SIG_IGN {
+        sighand.set(signal, Sigaction { sa_handler: SIG_DFL, ..action });
+    }
+    {
+        let mut private = task.signals.lock();
+        private.mask &= !bit(signal);
+        // A pending one of the same number would hide this one's cause.
+        private.queue.flush(bit(signal));
+        private.queue.push(info);
+    }
+    mask::refresh(task);
+}
+
+/// SIGSEGV of the kernel's own: a frame could not be written or read. If it was SIGSEGV's own frame, there is no second try.
+pub(crate) fn force_segv(task: &Arc<Task>, failed: i32) {
+    if failed == SIGSEGV {
+        let sighand = task.process.sighand();
+        sighand.set(SIGSEGV, Sigaction::default());
+    }
+    force(task, Siginfo::kernel(SIGSEGV));
+}

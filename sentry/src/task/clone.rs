@@ -1,1 +1,286 @@
-//! See the module's name.
+//! New tasks and processes (clone(2)).
+
+use super::start::First;
+use super::tree::Node;
+use super::{Parts, Process, Task, exit};
+use crate::cx::Cx;
+use crate::fail::{Fail, Restart, SysResult};
+use crate::wait::{Ready, WaitQueue};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use syscall_table::abi::clone::*;
+use syscall_table::abi::getrlimit::RLIMIT_NOFILE;
+use syscall_table::errno::Errno;
+
+/// What a vfork parent waits for: the child's execve or end.
+#[derive(Default)]
+pub struct Vfork {
+    pub(crate) done: AtomicBool,
+    pub(crate) queue: WaitQueue,
+}
+
+/// Arguments of clone3(2), which the other calls are special cases of.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Request {
+    /// CLONE_*, without the exit signal.
+    pub flags: u64,
+    /// Signal to the parent at exit.
+    pub exit_signal: i32,
+    /// New stack pointer; 0: as the parent's.
+    pub stack: u64,
+    /// For CLONE_SETTLS.
+    pub tls: u64,
+    /// For CLONE_PARENT_SETTID.
+    pub parent_tid: u64,
+    /// For CLONE_CHILD_SETTID and CLONE_CHILD_CLEARTID.
+    pub child_tid: u64,
+    /// For CLONE_PIDFD.
+    pub pidfd: u64,
+}
+
+/// Flags that do something here or that need nothing done.
+const KNOWN: u64 = CLONE_VM
+    | CLONE_FS
+    | CLONE_FILES
+    | CLONE_SIGHAND
+    | CLONE_PIDFD
+    | CLONE_VFORK
+    | CLONE_PARENT
+    | CLONE_THREAD
+    | CLONE_SYSVSEM
+    | CLONE_SETTLS
+    | CLONE_PARENT_SETTID
+    | CLONE_CHILD_CLEARTID
+    | CLONE_DETACHED
+    | CLONE_UNTRACED
+    | CLONE_CHILD_SETTID
+    | CLONE_IO
+    | CLONE_CLEAR_SIGHAND;
+
+/// Flags for new namespaces: refused as to a user without rights.
+const NAMESPACES: u64 = CLONE_NEWTIME
+    | CLONE_NEWNS
+    | CLONE_NEWCGROUP
+    | CLONE_NEWUTS
+    | CLONE_NEWIPC
+    | CLONE_NEWUSER
+    | CLONE_NEWPID
+    | CLONE_NEWNET
+    | CLONE_INTO_CGROUP;
+
+#[derive(Default)]
+struct Waiting {
+    child: Option<(i32, Arc<Vfork>)>,
+}
+
+fn check(request: &Request) -> SysResult<()> {
+    let flags = request.flags;
+    let has = |bits: u64| flags & bits == bits;
+    if flags & NAMESPACES != 0 {
+        return Err(Fail::gap(Errno::EPERM, format!("clone flags {:#x}: new namespace", flags & NAMESPACES)));
+    }
+    if flags & CLONE_PTRACE != 0 {
+        return Err(Fail::gap(Errno::EINVAL, "clone flag CLONE_PTRACE"));
+    }
+    let bad = flags & !(KNOWN | CLONE_PTRACE) != 0
+        || has(CLONE_SIGHAND) && !has(CLONE_VM)
+        || has(CLONE_THREAD) && !has(CLONE_SIGHAND)
+        || has(CLONE_CLEAR_SIGHAND | CLONE_SIGHAND)
+        || has(CLONE_PIDFD | CLONE_DETACHED)
+        || !(0..=64).contains(&request.exit_signal);
+    if bad { Err(Errno::EINVAL.into()) } else { Ok(()) }
+}
+
+/// Makes the child; for CLONE_VFORK blocks until it lets go of the memory.
+pub(crate) fn clone(cx: &mut Cx, request: &Request) -> SysResult {
+    if let Some((pid, vfork)) = cx.state::<Waiting>().child.clone() {
+        cx.wait_on(&vfork.queue, Ready::IN);
+        if vfork.done.load(Ordering::SeqCst) {
+            return Ok(pid as u64);
+        }
+        return cx.block(Restart::Uninterruptible);
+    }
+    check(request)?;
+    let (child, vfork) = create(cx, request)?;
+    let pid = child.tid();
+    child.control().start();
+    match vfork {
+        None => Ok(pid as u64),
+        Some(vfork) => {
+            cx.wait_on(&vfork.queue, Ready::IN);
+            let done = vfork.done.load(Ordering::SeqCst);
+            cx.state::<Waiting>().child = Some((pid, vfork));
+            if done { Ok(pid as u64) } else { cx.block(Restart::Uninterruptible) }
+        }
+    }
+}
+
+fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vfork>>)> {
+    let flags = request.flags;
+    let has = |bits: u64| flags & bits != 0;
+    let parent = cx.task.clone();
+    let kernel = cx.kernel().clone();
+    let mut regs = cx.port()?.regs()?;
+    if parent.process.is_exiting() {
+        return Err(Fail::Exit);
+    }
+    regs.rax = 0;
+    if request.stack != 0 {
+        regs.rsp = request.stack;
+    }
+    if has(CLONE_SETTLS) {
+        regs.fs_base = request.tls;
+    }
+
+    let tid = {
+        let mut tree = kernel.tree.lock();
+        if tree.tasks.len() >= kernel.config.max_tasks {
+            return Err(Errno::EAGAIN.into());
+        }
+        tree.new_pid()?
+    };
+    let process = if has(CLONE_THREAD) { parent.process.clone() } else { new_process(&parent, tid, flags) };
+    let first = First::Child { set_tid: has(CLONE_CHILD_SETTID).then_some(request.child_tid) };
+    let own_memory = !has(CLONE_VM);
+    let files = parent.files();
+    let fs = parent.fs();
+    let signals = parent.signals.lock().inherit(own_memory || has(CLONE_VFORK));
+    let child = Task::new(
+        &kernel,
+        tid,
+        Parts {
+            process: process.clone(),
+            // Until the host has copied the space.
+            mm: parent.mm(),
+            files: if has(CLONE_FILES) { files } else { Arc::new(files.duplicate()) },
+            fs: if has(CLONE_FS) { fs } else { Arc::new(fs.duplicate()) },
+            creds: parent.creds(),
+            signals,
+            comm: parent.comm.lock().clone(),
+            first,
+        },
+    );
+    if has(CLONE_CHILD_CLEARTID) {
+        child.clear_child_tid.store(request.child_tid, Ordering::Relaxed);
+    }
+    child.no_new_privs.store(parent.no_new_privs.load(Ordering::Relaxed), Ordering::Relaxed);
+    let sched = *parent.sched.lock();
+    *child.sched.lock() = if sched.reset_on_fork { super::sched::Sched::default() } else { sched };
+    let vfork = has(CLONE_VFORK).then(|| Arc::new(Vfork::default()));
+    *child.vfork.lock() = vfork.clone();
+
+    let pidfd = if has(CLONE_PIDFD) {
+        let limit = parent.process.limit(RLIMIT_NOFILE);
+        let fd = parent.files().install(super::pidfd::file(&process, 0), true, 0, limit)?;
+        cx.write_value(request.pidfd, &fd)?;
+        Some(fd)
+    } else {
+        None
+    };
+    let sink = child.sink();
+    let made = if own_memory {
+        let port = cx.port()?;
+        parent.mm().fork(|| port.fork(&regs, sink)).map(|(mm, new)| {
+            *child.mm.lock() = mm;
+            new
+        })
+    } else {
+        cx.port()?.spawn(&regs, sink).map_err(Fail::from)
+    };
+    let new = match made {
+        Ok(new) => new,
+        Err(fail) => {
+            if let Some(fd) = pidfd {
+                drop(parent.files().remove(fd));
+            }
+            return Err(match fail {
+                Fail::Error(Errno::ENOMEM) => Errno::ENOMEM.into(),
+                Fail::Error(_) => Errno::EAGAIN.into(),
+                other => other,
+            });
+        }
+    };
+    child.set_control(new.control);
+    if !enter(&parent, &child, request) {
+        // The group was killed meanwhile: the child must not outlive it.
+        exit::retire(&kernel, &child);
+        child.control().start();
+        return Err(Fail::Exit);
+    }
+    if has(CLONE_PARENT_SETTID) {
+        // As Linux: the child exists, whatever becomes of this.
+        let _ = cx.write_value(request.parent_tid, &tid);
+    }
+    Ok((child, vfork))
+}
+
+fn new_process(parent: &Arc<Task>, pid: i32, flags: u64) -> Arc<Process> {
+    let old = &parent.process;
+    let sighand = old.sighand();
+    let sighand = if flags & CLONE_SIGHAND != 0 {
+        sighand
+    } else if flags & CLONE_CLEAR_SIGHAND != 0 {
+        Arc::new(sighand.cleared())
+    } else {
+        Arc::new(sighand.duplicate())
+    };
+    let process = Process::new(pid, sighand, old.limits.lock().clone());
+    let copy = |to: &crate::sync::Lock<Vec<u8>>, from: &crate::sync::Lock<Vec<u8>>| {
+        let value = from.lock().clone();
+        *to.lock() = value;
+    };
+    copy(&process.exe, &old.exe);
+    copy(&process.auxv, &old.auxv);
+    let argv = old.argv.lock().clone();
+    *process.argv.lock() = argv;
+    let envp = old.envp.lock().clone();
+    *process.envp.lock() = envp;
+    let exe = old.exe_file.lock().clone();
+    *process.exe_file.lock() = exe;
+    process.personality.store(old.personality.load(Ordering::Relaxed), Ordering::Relaxed);
+    process.dumpable.store(old.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
+    process
+}
+
+/// Puts the child into the tree. False when its group (or its parent's) is ending.
+fn enter(parent: &Arc<Task>, child: &Arc<Task>, request: &Request) -> bool {
+    let mm = child.mm();
+    let uid = child.creds().uid;
+    let mut tree = child.kernel.tree.lock();
+    tree.mm_get(&mm);
+    child.process.threads.lock().push(child.clone());
+    tree.tasks.insert(child.tid(), child.clone());
+    if parent.process.is_exiting() {
+        return false;
+    }
+    if request.flags & CLONE_THREAD != 0 {
+        return true;
+    }
+    let Some(node) = tree.nodes.get(&parent.process.pid) else { return false };
+    let (pgid, sid) = (node.pgid, node.sid);
+    let (parent_pid, exit_signal) = if request.flags & CLONE_PARENT != 0 && node.parent != super::tree::INIT {
+        (node.parent, node.exit_signal)
+    } else {
+        (parent.process.pid, request.exit_signal)
+    };
+    if let Some(real) = tree.nodes.get_mut(&parent_pid) {
+        real.children.push(child.process.pid);
+    }
+    tree.nodes.insert(
+        child.process.pid,
+        Node {
+            process: child.process.clone(),
+            parent: parent_pid,
+            children: Vec::new(),
+            pgid,
+            sid,
+            exit_signal,
+            subreaper: false,
+            zombie: None,
+            stop_event: None,
+            cont_event: false,
+            uid,
+        },
+    );
+    true
+}

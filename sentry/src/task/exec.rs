@@ -1,1 +1,420 @@
-//! See the module's name.
+//! Replacing the program (execve(2)).
+
+use super::elf::{self, Image, PF_R, PF_W, PF_X, PHENT, page_down, page_up};
+use super::{Task, exit};
+use crate::cx::Cx;
+use crate::fail::{Fail, SysResult};
+use crate::mm::Mm;
+use crate::signal::{NO_STACK, send};
+use crate::vfs::file::File;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use syscall_table::abi::getauxval::*;
+use syscall_table::abi::getrlimit::RLIMIT_STACK;
+use syscall_table::abi::mmap::*;
+use syscall_table::abi::sigaction::{SIGKILL, Siginfo};
+use syscall_table::errno::Errno;
+
+/// A program to be loaded.
+pub struct Program {
+    /// Its path as the caller gave it.
+    pub path: Vec<u8>,
+    /// Arguments.
+    pub argv: Vec<Vec<u8>>,
+    /// Environment.
+    pub envp: Vec<Vec<u8>>,
+}
+
+/// Longest argument or environment string, its NUL included (MAX_ARG_STRLEN).
+pub(crate) const ARG_LEN_MAX: usize = 131_072;
+/// Most bytes of arguments and environment whatever the stack limit is.
+const ARGS_MAX: u64 = 6 << 20;
+/// Interpreters of interpreters: Linux allows four.
+const SCRIPT_DEPTH: usize = 5;
+/// Bytes of a file that are looked at for `#!`.
+const SCRIPT_HEAD: usize = 256;
+/// Where position-independent programs go: two thirds up, plus some randomness.
+const PIE_BASE: u64 = 0x5555_5555_4000;
+const PAGE: u64 = 4096;
+
+/// Everything that can fail without harm was done: the files are open and understood.
+struct Prepared {
+    file: Arc<File>,
+    image: Image,
+    interp: Option<(Arc<File>, Image)>,
+    argv: Vec<Vec<u8>>,
+    envp: Vec<Vec<u8>>,
+    /// AT_EXECFN.
+    execfn: Vec<u8>,
+}
+
+/// execve(2) and execveat(2): on success the registers are those of the new program.
+pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResult {
+    // Nothing irreversible without the port.
+    cx.port()?;
+    let prepared = prepare(cx, file, program)?;
+    let task = cx.task.clone();
+    if !claim(&task) {
+        return Err(Fail::Exit);
+    }
+    detach(&task)?;
+    let old = task.mm();
+    let space = match cx.port()?.replace_space() {
+        Ok(space) => space,
+        Err(_) => return Err(die(&task)),
+    };
+    let mm = Mm::new(space);
+    let last = {
+        let mut tree = task.kernel.tree.lock();
+        tree.mm_get(&mm);
+        tree.mm_put(&old)
+    };
+    *task.mm.lock() = mm;
+    if last {
+        old.space.kill();
+    }
+    drop(old);
+    exit::release_vfork(&task);
+    match load(cx, prepared) {
+        Ok(()) => Err(Fail::Resume),
+        // The old program is gone: there is nobody to return the error to.
+        Err(_) => Err(die(&task)),
+    }
+}
+
+/// Loads the sandbox's first program into its task's empty space.
+pub(crate) fn first(cx: &mut Cx, program: Program) -> SysResult<()> {
+    let file = open_program(cx, &program.path)?;
+    let prepared = prepare(cx, file, program)?;
+    load(cx, prepared)
+}
+
+/// Opens a program by path from the working directory.
+pub(crate) fn open_program(cx: &mut Cx, path: &[u8]) -> SysResult<Arc<File>> {
+    let _ = (cx, path);
+    Err(Fail::gap(Errno::ENOSYS, "no files yet"))
+}
+
+fn die(task: &Arc<Task>) -> Fail {
+    send::to_process(&task.kernel, &task.process, Siginfo::kernel(SIGKILL));
+    Fail::Exit
+}
+
+fn read_exact(cx: &mut Cx, file: &File, offset: u64, buf: &mut [u8]) -> SysResult<()> {
+    let mut done = 0;
+    while done < buf.len() {
+        let Some(rest) = buf.get_mut(done..) else { break };
+        let count = file.ops.read(cx, file, rest, offset.saturating_add(done as u64))?;
+        if count == 0 {
+            return Err(Errno::ENOEXEC.into());
+        }
+        done = done.saturating_add(count);
+    }
+    Ok(())
+}
+
+/// Splits `#!interpreter argument` (execve(2), "Interpreter scripts").
+fn script(head: &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let line = head.strip_prefix(b"#!")?;
+    let line = line.split(|b| *b == b'\n').next()?;
+    let line = line.split(|b| *b == 0).next()?.trim_ascii();
+    let end = line.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(line.len());
+    let (path, rest) = line.split_at(end);
+    if path.is_empty() {
+        return None;
+    }
+    let rest = rest.trim_ascii();
+    Some((path.to_vec(), (!rest.is_empty()).then(|| rest.to_vec())))
+}
+
+fn prepare(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResult<Prepared> {
+    let Program { path, mut argv, envp } = program;
+    let mut file = file;
+    let mut name = path.clone();
+    if argv.is_empty() {
+        // Linux 5.18: a program always has an argv[0].
+        argv.push(Vec::new());
+    }
+    for _ in 0..=SCRIPT_DEPTH {
+        let mut head = [0u8; SCRIPT_HEAD];
+        let count = file.ops.read(cx, &file, &mut head, 0)?;
+        let head = head.get(..count).unwrap_or_default();
+        if !head.starts_with(b"#!") {
+            let image = elf::parse(&mut |offset, buf| read_exact(cx, &file, offset, buf))?;
+            let interp = match &image.interp {
+                None => None,
+                Some(interp) => {
+                    let interp = open_program(cx, interp)?;
+                    // An interpreter that is no ELF file: ELIBBAD.
+                    let image = elf::parse(&mut |offset, buf| read_exact(cx, &interp, offset, buf));
+                    let image = image.map_err(|f| match f {
+                        Fail::Error(Errno::ENOEXEC) => Fail::Error(Errno::ELIBBAD),
+                        other => other,
+                    })?;
+                    Some((interp, image))
+                }
+            };
+            check_size(cx, &argv, &envp)?;
+            return Ok(Prepared { file, image, interp, argv, envp, execfn: path });
+        }
+        let (interp, argument) = script(head).ok_or(Errno::ENOEXEC)?;
+        argv.remove(0);
+        argv.insert(0, name);
+        if let Some(argument) = argument {
+            argv.insert(0, argument);
+        }
+        argv.insert(0, interp.clone());
+        file = open_program(cx, &interp)?;
+        name = interp;
+    }
+    Err(Errno::ELOOP.into())
+}
+
+fn check_size(cx: &Cx, argv: &[Vec<u8>], envp: &[Vec<u8>]) -> SysResult<()> {
+    let bytes: u64 = argv.iter().chain(envp).map(|s| s.len() as u64 + 1 + 8).sum();
+    let limit = (cx.task.process.limit(RLIMIT_STACK) / 4).clamp(131_072, ARGS_MAX);
+    if bytes > limit { Err(Errno::E2BIG.into()) } else { Ok(()) }
+}
+
+/// The point of no return: the other tasks of the group end. False when the group is ending itself.
+fn claim(task: &Arc<Task>) -> bool {
+    let process = &task.process;
+    if process.is_exiting() {
+        return false;
+    }
+    for other in process.threads() {
+        if !Arc::ptr_eq(&other, task) {
+            exit::retire(&task.kernel, &other);
+        }
+    }
+    // The one that calls execve becomes the leader, whatever it was.
+    let mut tree = task.kernel.tree.lock();
+    let tid = task.tid();
+    if tid != process.pid {
+        tree.tasks.remove(&tid);
+        task.tid.store(process.pid, Ordering::Relaxed);
+        tree.tasks.insert(process.pid, task.clone());
+    }
+    !process.is_exiting()
+}
+
+/// What execve leaves of the task besides memory (execve(2)).
+fn detach(task: &Arc<Task>) -> SysResult<()> {
+    let process = &task.process;
+    exit::leave_memory(task);
+    task.robust_list.store(0, Ordering::Relaxed);
+    let sighand = process.sighand().after_exec();
+    *process.sighand.lock() = Arc::new(sighand);
+    {
+        let mut signals = task.signals.lock();
+        signals.altstack = NO_STACK;
+    }
+    let creds = task.creds();
+    let new = creds.after_exec();
+    if new != *creds {
+        *task.creds.lock() = Arc::new(new);
+    }
+    let files = task.files();
+    // Shared with another process (CLONE_FILES): execve unshares.
+    let own = if Arc::strong_count(&files) > 2 { Arc::new(files.duplicate()) } else { files };
+    let closed = own.take_cloexec();
+    let replaced = std::mem::replace(&mut *task.files.lock(), own);
+    drop(replaced);
+    drop(closed);
+    process.execed.store(true, Ordering::Relaxed);
+    process.dumpable.store(1, Ordering::Relaxed);
+    Ok(())
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0u8; N];
+    // Less randomness is no reason to fail: the layout is no defence of ours.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    bytes
+}
+
+/// A random multiple of a page below 2^bits pages.
+fn random_pages(bits: u32) -> u64 {
+    (u64::from_le_bytes(random()) & ((1u64 << bits) - 1)) * PAGE
+}
+
+/// Maps program, interpreter and stack, and sets the registers to the entry point.
+fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
+    let task = cx.task.clone();
+    let mm = task.mm();
+    let range = task.kernel.platform.address_range();
+
+    // The stack first, at the top: everything else goes below.
+    let wanted = task.process.limit(RLIMIT_STACK).clamp(8 << 20, 1 << 30);
+    let stack_top = range.end.saturating_sub(PAGE * 16).saturating_sub(random_pages(18));
+    let stack_size = page_up(wanted);
+    let stack_base = page_down(stack_top.saturating_sub(stack_size));
+    let mut prot = PROT_READ | PROT_WRITE;
+    if program.image.exec_stack {
+        prot |= PROT_EXEC;
+    }
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
+    mm.set_stack(stack_base, stack_top);
+    mm.map_fixed(cx.port()?, stack_base, stack_top.saturating_sub(stack_base), prot, flags, None)?;
+
+    let bias = place(&mm, &program.image, program.interp.is_some())?;
+    map_image(cx, &mm, &program.file, &program.image, bias)?;
+    mm.set_brk(page_up(program.image.end.wrapping_add(bias)).saturating_add(random_pages(13)));
+    let mut entry = program.image.entry.wrapping_add(bias);
+    let mut base = 0;
+    if let Some((file, image)) = &program.interp {
+        base = place(&mm, image, false)?;
+        map_image(cx, &mm, file, image, base)?;
+        entry = image.entry.wrapping_add(base);
+    }
+
+    let auxv = auxv(cx, &program, bias, base);
+    let sp = push_stack(cx, &program, &auxv, stack_top)?;
+
+    let mut regs =
+        platform::Regs { rip: entry, rsp: sp, eflags: 0x202, cs: 0x33, ss: 0x2b, ..Default::default() };
+    regs.orig_rax = u64::MAX;
+    cx.port()?.set_regs(&regs)?;
+    name(&task, program);
+    Ok(())
+}
+
+fn name(task: &Task, program: Prepared) {
+    let base = program.execfn.rsplit(|b| *b == b'/').next().unwrap_or_default();
+    *task.comm.lock() = base.get(..15).unwrap_or(base).to_vec();
+    let process = &task.process;
+    *process.exe.lock() = program.execfn;
+    *process.argv.lock() = program.argv;
+    *process.envp.lock() = program.envp;
+    let old = process.exe_file.lock().replace(program.file);
+    drop(old);
+}
+
+/// Where an image goes: what is to be added to its addresses.
+fn place(mm: &Mm, image: &Image, low: bool) -> SysResult<u64> {
+    if !image.relocatable {
+        return Ok(0);
+    }
+    let size = image.end.saturating_sub(image.start);
+    let at = if low {
+        // Programs with an interpreter go low, far from the interpreter and with room for the break.
+        (PIE_BASE + random_pages(28)) & !(image.align - 1)
+    } else {
+        let at = mm.choose(size.checked_add(image.align).ok_or(Errno::ENOMEM)?)?;
+        at.checked_add(image.align - 1).ok_or(Errno::ENOMEM)? & !(image.align - 1)
+    };
+    Ok(at.wrapping_sub(image.start))
+}
+
+fn map_image(cx: &mut Cx, mm: &Mm, file: &Arc<File>, image: &Image, bias: u64) -> SysResult<()> {
+    let range = cx.kernel().platform.address_range();
+    for segment in &image.segments {
+        let start = segment.vaddr.wrapping_add(bias);
+        let end = start.checked_add(segment.memsz).ok_or(Errno::ENOMEM)?;
+        if start < range.start || page_up(end) > range.end {
+            return Err(Errno::ENOMEM.into());
+        }
+        let mut prot = 0;
+        for (flag, bit) in [(PF_R, PROT_READ), (PF_W, PROT_WRITE), (PF_X, PROT_EXEC)] {
+            if segment.flags & flag != 0 {
+                prot |= bit;
+            }
+        }
+        let file_end = start.saturating_add(segment.filesz);
+        if segment.filesz > 0 {
+            let at = page_down(start);
+            let len = page_up(file_end).saturating_sub(at);
+            let offset = page_down(segment.offset);
+            mm.map_fixed(cx.port()?, at, len, prot, MAP_PRIVATE, Some((file, offset)))?;
+        }
+        if segment.memsz > segment.filesz {
+            let zeroed = if segment.filesz > 0 { page_up(file_end) } else { page_down(start) };
+            let tail = zeroed.saturating_sub(file_end);
+            if segment.filesz > 0 && prot & PROT_WRITE != 0 && tail > 0 {
+                let zeros = [0u8; PAGE as usize];
+                cx.copy_out(file_end, zeros.get(..tail as usize).unwrap_or_default())?;
+            }
+            if page_up(end) > zeroed {
+                let len = page_up(end).saturating_sub(zeroed);
+                mm.map_fixed(cx.port()?, zeroed, len, prot, MAP_PRIVATE | MAP_ANONYMOUS, None)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The auxiliary vector but for what points into the stack.
+fn auxv(cx: &mut Cx, program: &Prepared, bias: u64, base: u64) -> Vec<(u64, u64)> {
+    let creds = cx.task.creds();
+    let (hwcap, hwcap2) = rustix::param::linux_hwcap();
+    let phdr = if program.image.phdr == 0 { 0 } else { program.image.phdr.wrapping_add(bias) };
+    let mut auxv = Vec::with_capacity(24);
+    if let Some(vdso) = cx.task.space().vdso() {
+        auxv.push((AT_SYSINFO_EHDR, vdso));
+    }
+    auxv.extend([
+        (AT_MINSIGSTKSZ, rustix::param::linux_minsigstksz() as u64),
+        (AT_HWCAP, hwcap as u64),
+        (AT_PAGESZ, PAGE),
+        (AT_CLKTCK, 100),
+        (AT_PHDR, phdr),
+        (AT_PHENT, PHENT),
+        (AT_PHNUM, program.image.phnum),
+        (AT_BASE, base),
+        (AUXV_FLAGS, 0),
+        (AT_ENTRY, program.image.entry.wrapping_add(bias)),
+        (AT_UID, u64::from(creds.uid)),
+        (AT_EUID, u64::from(creds.euid)),
+        (AT_GID, u64::from(creds.gid)),
+        (AT_EGID, u64::from(creds.egid)),
+        (AT_SECURE, 0),
+        (AT_HWCAP2, hwcap2 as u64),
+    ]);
+    auxv
+}
+
+/// Builds argc, argv, envp, the auxiliary vector and what they point to below `top`; returns the stack pointer.
+fn push_stack(cx: &mut Cx, program: &Prepared, auxv: &[(u64, u64)], top: u64) -> SysResult<u64> {
+    // Strings, from low to high: random bytes, platform, argv, envp, execfn, eight zero bytes.
+    let mut strings: Vec<u8> = Vec::new();
+    let mut offsets = Vec::with_capacity(program.argv.len() + program.envp.len());
+    strings.extend(random::<16>());
+    let platform_at = strings.len();
+    strings.extend(b"x86_64\0");
+    let args_at = strings.len();
+    for string in program.argv.iter().chain(&program.envp) {
+        offsets.push(strings.len() as u64);
+        strings.extend(string);
+        strings.push(0);
+    }
+    let execfn_at = strings.len();
+    strings.extend(&program.execfn);
+    strings.extend([0u8; 9]);
+    let base = top.checked_sub(strings.len() as u64).ok_or(Errno::E2BIG)? & !15;
+    let at = |offset: usize| base.saturating_add(offset as u64);
+    let env_at = offsets.get(program.argv.len()).map_or(execfn_at, |o| *o as usize);
+    cx.task.mm().set_args(at(args_at), at(env_at), at(execfn_at));
+
+    let mut words: Vec<u64> = vec![program.argv.len() as u64];
+    for (index, offset) in offsets.iter().enumerate() {
+        if index == program.argv.len() {
+            words.push(0);
+        }
+        words.push(base.saturating_add(*offset));
+    }
+    if program.envp.is_empty() {
+        words.push(0);
+    }
+    words.push(0);
+    let auxv_at = words.len();
+    let tail = [(AT_RANDOM, base), (AT_EXECFN, at(execfn_at)), (AT_PLATFORM, at(platform_at)), (AT_NULL, 0)];
+    for (key, value) in auxv.iter().chain(&tail) {
+        words.extend([*key, *value]);
+    }
+    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let sp = base.checked_sub(bytes.len() as u64).ok_or(Errno::E2BIG)? & !15;
+    cx.copy_out(base, &strings)?;
+    cx.copy_out(sp, &bytes)?;
+    *cx.task.process.auxv.lock() = bytes.get(auxv_at * 8..).unwrap_or_default().to_vec();
+    Ok(sp)
+}

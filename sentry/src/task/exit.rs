@@ -1,7 +1,271 @@
 //! The end of tasks and processes.
+//!
+//! A process ends at once, whatever its tasks do: they are marked dead, what they held is released, the host process is
+//! killed. A handler of a dead task that still runs on some worker finishes without effect on the guest.
 
-use super::Task;
+use super::clone::Vfork;
+use super::tree::{Ending, FIRST, INIT, State};
+use super::{Process, Task};
+use crate::kernel::Kernel;
+use crate::mm::Mm;
+use crate::signal::send;
+use crate::wait::Ready;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use syscall_table::abi::sigaction::*;
+use syscall_table::abi::wait::WaitStatus;
 
 /// The host killed the task's process behind our back.
-pub(crate) fn host_death(_task: &Arc<Task>, _signal: i32) {}
+pub(crate) fn host_death(task: &Arc<Task>, signal: i32) {
+    let signal = if (1..=SIGRTMAX).contains(&signal) { signal } else { SIGKILL };
+    group(&task.kernel, &task.process, WaitStatus::signaled(signal, false));
+}
+
+/// exit(2): ends one task; with the last one the process. The caller is the task itself and returns
+/// [`Fail::Exit`](crate::fail::Fail::Exit).
+pub(crate) fn single(task: &Arc<Task>, status: i32) {
+    let process = &task.process;
+    let status = WaitStatus::exited(status);
+    if task.tid() == process.pid {
+        process.leader_status.store(status.raw, Ordering::SeqCst);
+    }
+    leave_memory(task);
+    let last = {
+        let threads = process.threads.lock();
+        !threads.iter().any(|t| t.tid() != task.tid())
+    };
+    if last {
+        let leader = WaitStatus { raw: process.leader_status.load(Ordering::SeqCst) };
+        group(&task.kernel, process, leader);
+    } else {
+        retire(&task.kernel, task);
+        // Two last tasks may both have seen each other alive: whoever finds nobody left ends the process.
+        if process.thread_count() == 0 {
+            let leader = WaitStatus { raw: process.leader_status.load(Ordering::SeqCst) };
+            group(&task.kernel, process, leader);
+        }
+    }
+}
+
+/// exit_group(2), fatal signals, SIGKILL: ends the process. May be called by anybody, with no lock but a call's held.
+pub(crate) fn group(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
+    let first =
+        process.group_exit.compare_exchange(-1, status.raw & 0xffff, Ordering::SeqCst, Ordering::SeqCst);
+    if first.is_err() {
+        return;
+    }
+    let threads = process.threads();
+    for task in &threads {
+        let mm = task.mm();
+        if kernel.tree.lock().mm_users(&mm) > threads.len() {
+            // Memory that outlives us (vfork): others must learn of our end there.
+            leave_memory(task);
+        } else {
+            // Robust futexes may lie in memory shared with other processes.
+            crate::ipc::futex::release_robust(task);
+        }
+    }
+    for task in &threads {
+        retire(kernel, task);
+    }
+    drop(threads);
+    process.exe_file.lock().take();
+    finish(kernel, process, status);
+}
+
+/// clear_child_tid and robust futexes, in memory that lives on.
+pub(crate) fn leave_memory(task: &Arc<Task>) {
+    crate::ipc::futex::release_robust(task);
+    let addr = task.clear_child_tid.swap(0, Ordering::SeqCst);
+    if addr != 0 {
+        let mm = task.mm();
+        // The word may be unmapped already; Linux does not care either.
+        if mm.space.write(addr, &0u32.to_le_bytes()).is_ok() {
+            crate::ipc::futex::wake_address(task, addr, 1);
+        }
+    }
+}
+
+/// Ends one task without ending its process: out of the tree, everything it held released.
+pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
+    if !task.mark_dead() {
+        return;
+    }
+    let mm = task.mm();
+    let last_user = {
+        let mut tree = kernel.tree.lock();
+        tree.tasks.remove(&task.tid());
+        task.process.threads.lock().retain(|t| !Arc::ptr_eq(t, task));
+        tree.mm_put(&mm)
+    };
+    if last_user {
+        mm.space.kill();
+    } else {
+        task.control().kick();
+    }
+    task.waiter.disarm();
+    release_vfork(task);
+    let files = std::mem::take(&mut *task.files.lock());
+    // The last reference closes the descriptors, which may wake others: no lock is held here.
+    drop(files);
+    *task.mm.lock() = Mm::gone(&mm);
+    drop(mm);
+}
+
+/// Lets a vfork parent go on.
+pub(crate) fn release_vfork(task: &Task) {
+    let vfork: Option<Arc<Vfork>> = task.vfork.lock().take();
+    if let Some(vfork) = vfork {
+        vfork.done.store(true, Ordering::SeqCst);
+        vfork.queue.wake(Ready::IN);
+    }
+}
+
+/// What the end of a process means for others.
+struct Aftermath {
+    signals: Vec<(Arc<Process>, Siginfo)>,
+    wake: Vec<Arc<Process>>,
+}
+
+/// The process has no tasks left: it becomes a zombie, its children get a new parent, its parent learns of it.
+fn finish(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
+    let mut after = Aftermath { signals: Vec::new(), wake: Vec::new() };
+    {
+        let mut tree = kernel.tree.lock();
+        let Some(node) = tree.nodes.get_mut(&process.pid) else { return };
+        node.zombie = Some(status);
+        let (sid, pgid) = (node.sid, node.pgid);
+        let children = std::mem::take(&mut node.children);
+        let reaper = tree.reaper_of(process.pid);
+        for child in children {
+            adopt(&mut tree, child, reaper, &mut after);
+        }
+        hang_up_orphans(&tree, process.pid, sid, pgid, &mut after);
+        if process.pid != FIRST {
+            tell_parent(&mut tree, process.pid, &mut after);
+        }
+    }
+    for parent in &after.wake {
+        parent.child_wait.wake(Ready::IN);
+    }
+    process.exit_wait.wake(Ready::IN);
+    process.child_wait.wake(Ready::IN);
+    for (target, info) in after.signals {
+        send::to_process(kernel, &target, info);
+    }
+    if process.pid == FIRST {
+        kernel.tree.set_ending(Ending::Status(status));
+        shut_down(kernel);
+    }
+}
+
+fn adopt(tree: &mut State, child: i32, reaper: i32, after: &mut Aftermath) {
+    let zombie = match tree.nodes.get_mut(&child) {
+        Some(node) => {
+            node.parent = reaper;
+            if reaper == INIT {
+                node.exit_signal = SIGCHLD;
+            }
+            for thread in node.process.threads() {
+                let signal = thread.pdeath_signal.load(Ordering::Relaxed);
+                if signal != 0 {
+                    after.signals.push((node.process.clone(), Siginfo::kill(signal, SI_USER, 0, 0)));
+                    break;
+                }
+            }
+            node.zombie.is_some()
+        }
+        None => return,
+    };
+    if reaper == INIT && zombie {
+        tree.reap(child);
+        return;
+    }
+    if let Some(parent) = tree.nodes.get_mut(&reaper) {
+        parent.children.push(child);
+    }
+    if zombie {
+        tell_parent(tree, child, after);
+    }
+}
+
+/// SIGHUP and SIGCONT to stopped members of process groups that the exit orphans (setpgid(2)).
+fn hang_up_orphans(tree: &State, pid: i32, sid: i32, pgid: i32, after: &mut Aftermath) {
+    let mut groups: Vec<i32> = tree
+        .nodes
+        .values()
+        .filter(|n| n.sid == sid && n.pgid != pgid && n.parent == INIT)
+        .map(|n| n.pgid)
+        .collect();
+    if tree.nodes.get(&pid).is_some_and(|n| n.parent != INIT) {
+        groups.push(pgid);
+    }
+    groups.sort_unstable();
+    groups.dedup();
+    for group in groups {
+        let stopped =
+            tree.group(group).any(|n| n.pid_lives() && n.process.stopped.load(Ordering::SeqCst) != 0);
+        if stopped && tree.is_orphaned(group) {
+            for node in tree.group(group).filter(|n| n.pid_lives()) {
+                after.signals.push((node.process.clone(), Siginfo::kernel(SIGHUP)));
+                after.signals.push((node.process.clone(), Siginfo::kernel(SIGCONT)));
+            }
+        }
+    }
+}
+
+impl super::tree::Node {
+    fn pid_lives(&self) -> bool {
+        self.zombie.is_none()
+    }
+
+    /// siginfo of SIGCHLD for this wait status.
+    pub(crate) fn child_info(&self, status: WaitStatus) -> Siginfo {
+        let pid = self.process.pid;
+        let (code, value) = match (status.exit_status(), status.term_signal(), status.stop_signal()) {
+            (Some(value), _, _) => (CLD_EXITED, value),
+            (_, Some(signal), _) if status.raw & 0x80 != 0 => (CLD_DUMPED, signal),
+            (_, Some(signal), _) => (CLD_KILLED, signal),
+            (_, _, Some(signal)) => (CLD_STOPPED, signal),
+            _ => (CLD_CONTINUED, SIGCONT),
+        };
+        Siginfo::child(code, pid, self.uid, value, 0, 0)
+    }
+}
+
+/// A zombie's parent: signal and wake-up, or reaped at once when it does not want to know.
+fn tell_parent(tree: &mut State, pid: i32, after: &mut Aftermath) {
+    let Some(node) = tree.nodes.get(&pid) else { return };
+    let Some(parent) = tree.nodes.get(&node.parent).map(|p| p.process.clone()) else {
+        tree.reap(pid);
+        return;
+    };
+    let mut signal = node.exit_signal;
+    let action = parent.sighand().get(SIGCHLD);
+    let mut reap = false;
+    if signal == SIGCHLD {
+        let ignored = action.sa_handler == SIG_IGN;
+        reap = ignored || action.sa_flags & SA_NOCLDWAIT != 0;
+        if ignored {
+            signal = 0;
+        }
+    }
+    if signal != 0
+        && let Some(status) = node.zombie
+    {
+        let mut info = node.child_info(status);
+        info.si_signo = signal;
+        after.signals.push((parent.clone(), info));
+    }
+    if reap {
+        tree.reap(pid);
+    }
+    after.wake.push(parent);
+}
+
+/// Kills whatever is left.
+pub(crate) fn shut_down(kernel: &Arc<Kernel>) {
+    for process in kernel.tree.processes() {
+        group(kernel, &process, WaitStatus::signaled(SIGKILL, false));
+    }
+}

@@ -3,14 +3,18 @@
 //! What a task shares with others is behind `Arc`s as in Linux: address space ([`Mm`]), descriptor table ([`FdTable`]), file-system
 //! context ([`FsContext`]), signal actions ([`SigHand`]).
 
+pub mod boot;
 pub mod clone;
 pub mod creds;
 pub mod elf;
 pub mod exec;
 pub mod exit;
 pub mod limits;
+pub mod pidfd;
+pub mod sched;
 pub mod start;
 pub mod tree;
+pub mod wait;
 
 use crate::kernel::Kernel;
 use crate::mm::Mm;
@@ -22,14 +26,13 @@ use crate::vfs::fscontext::FsContext;
 use crate::wait::{WaitQueue, Waiter};
 use creds::Creds;
 use limits::Limits;
-use platform::{Space, TaskControl};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use platform::{Event, Port, Space, TaskControl, TaskSink, Verdict};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// A guest thread.
 pub struct Task {
-    /// Thread id in the sandbox.
-    pub tid: i32,
+    tid: AtomicI32,
     /// Thread group.
     pub process: Arc<Process>,
     /// The kernel.
@@ -54,6 +57,16 @@ pub struct Task {
     pub clear_child_tid: AtomicU64,
     /// set_robust_list head.
     pub robust_list: AtomicU64,
+    /// A deliverable signal is pending (kept by [`crate::signal::mask::refresh`]).
+    pub(crate) attention: AtomicBool,
+    /// Whom to release at exec or exit (vfork child).
+    pub(crate) vfork: Lock<Option<Arc<clone::Vfork>>>,
+    /// PR_SET_PDEATHSIG; 0 is none.
+    pub pdeath_signal: AtomicI32,
+    /// PR_SET_NO_NEW_PRIVS.
+    pub no_new_privs: AtomicBool,
+    /// Scheduling parameters: kept for the guest's sake, without effect.
+    pub sched: Lock<sched::Sched>,
     /// True once the task has ended.
     dead: AtomicBool,
     control: OnceLock<Arc<dyn TaskControl>>,
@@ -82,8 +95,86 @@ pub struct Process {
     pub argv: Lock<Vec<Vec<u8>>>,
     /// Start of the process ([`crate::time::now`]).
     pub started: std::time::Duration,
-    /// Signal that stops or kills the group is being acted on: exit status once the group is exiting, else -1.
+    /// Wait status once the group is exiting, else -1.
     pub group_exit: AtomicI32,
+    /// The signal that stopped the group by job control, 0 while it runs.
+    pub stopped: AtomicI32,
+    /// Woken when a signal becomes pending for the group or one of its tasks (signalfd, sigtimedwait).
+    pub signal_wait: WaitQueue,
+    /// Living tasks, the leader first as long as it lives.
+    threads: Lock<Vec<Arc<Task>>>,
+    /// Auxiliary vector of the program, for /proc/pid/auxv and PR_GET_AUXV.
+    pub auxv: Lock<Vec<u8>>,
+    /// Environment at exec, for /proc/pid/environ.
+    pub envp: Lock<Vec<Vec<u8>>>,
+    /// The program's open file, for /proc/pid/exe.
+    pub exe_file: Lock<Option<Arc<crate::vfs::file::File>>>,
+    /// personality(2).
+    pub personality: AtomicU32,
+    /// PR_SET_DUMPABLE.
+    pub dumpable: AtomicI32,
+    /// Status of exit(2) of the leader when it ended before its group.
+    leader_status: AtomicI32,
+    /// execve(2) has happened (setpgid(2) of a parent is refused then).
+    pub(crate) execed: AtomicBool,
+}
+
+impl Process {
+    /// A process that has no tasks yet and is not in the tree.
+    pub fn new(pid: i32, sighand: Arc<SigHand>, limits: Limits) -> Arc<Process> {
+        Arc::new(Process {
+            pid,
+            sighand: Lock::new(Level::Process, sighand),
+            pending: Lock::new(Level::Process, SharedPending::default()),
+            limits: Lock::new(Level::Process, limits),
+            child_wait: WaitQueue::new(),
+            exit_wait: WaitQueue::new(),
+            exe: Lock::new(Level::Report, Vec::new()),
+            argv: Lock::new(Level::Report, Vec::new()),
+            started: crate::time::now(),
+            group_exit: AtomicI32::new(-1),
+            stopped: AtomicI32::new(0),
+            signal_wait: WaitQueue::new(),
+            threads: Lock::new(Level::Report, Vec::new()),
+            auxv: Lock::new(Level::Report, Vec::new()),
+            envp: Lock::new(Level::Report, Vec::new()),
+            exe_file: Lock::new(Level::Report, None),
+            personality: AtomicU32::new(0),
+            dumpable: AtomicI32::new(1),
+            leader_status: AtomicI32::new(0),
+            execed: AtomicBool::new(false),
+        })
+    }
+
+    /// Living tasks.
+    pub fn threads(&self) -> Vec<Arc<Task>> {
+        self.threads.lock().clone()
+    }
+
+    /// Number of living tasks.
+    pub fn thread_count(&self) -> usize {
+        self.threads.lock().len()
+    }
+
+    /// Some living task, the leader if it lives.
+    pub fn any_thread(&self) -> Option<Arc<Task>> {
+        self.threads.lock().first().cloned()
+    }
+
+    /// Signal actions.
+    pub fn sighand(&self) -> Arc<SigHand> {
+        self.sighand.lock().clone()
+    }
+
+    /// The soft limit of a resource (RLIMIT_*).
+    pub fn limit(&self, resource: u32) -> u64 {
+        self.limits.lock().soft(resource)
+    }
+
+    /// Whether the group is exiting or gone.
+    pub fn is_exiting(&self) -> bool {
+        self.group_exit.load(Ordering::SeqCst) >= 0
+    }
 }
 
 /// What a new task shares or gets.
@@ -110,7 +201,7 @@ impl Task {
     /// A task that is not yet in the tree and has no host side yet.
     pub fn new(kernel: &Arc<Kernel>, tid: i32, parts: Parts) -> Arc<Task> {
         Arc::new_cyclic(|me| Task {
-            tid,
+            tid: AtomicI32::new(tid),
             process: parts.process,
             kernel: kernel.clone(),
             waiter: Arc::new(Waiter::new(me.clone())),
@@ -123,11 +214,26 @@ impl Task {
             comm: Lock::new(Level::Report, parts.comm),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
+            attention: AtomicBool::new(false),
+            vfork: Lock::new(Level::Report, None),
+            pdeath_signal: AtomicI32::new(0),
+            no_new_privs: AtomicBool::new(false),
+            sched: Lock::new(Level::Report, sched::Sched::default()),
             dead: AtomicBool::new(false),
             control: OnceLock::new(),
             me: me.clone(),
             first: Lock::new(Level::Report, Some(parts.first)),
         })
+    }
+
+    /// Thread id in the sandbox. It changes once: when a task that does not lead its group calls execve(2).
+    pub fn tid(&self) -> i32 {
+        self.tid.load(Ordering::Relaxed)
+    }
+
+    /// What the platform reports to. It does not keep the task alive: the tree does, until the task ends.
+    pub(crate) fn sink(&self) -> Arc<dyn TaskSink> {
+        Arc::new(Sink(self.me.clone()))
     }
 
     /// The task's own Arc; None while it is being dropped.
@@ -192,6 +298,23 @@ impl Task {
             && let Some(control) = self.control.get()
         {
             control.kick();
+        }
+    }
+}
+
+struct Sink(Weak<Task>);
+
+impl TaskSink for Sink {
+    fn event(&self, event: Event, port: &mut dyn Port) -> Verdict {
+        match self.0.upgrade() {
+            Some(task) => task.event(event, port),
+            None => Verdict::Exit,
+        }
+    }
+
+    fn gone(&self, signal: i32) {
+        if let Some(task) = self.0.upgrade() {
+            task.gone(signal);
         }
     }
 }

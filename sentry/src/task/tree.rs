@@ -1,5 +1,241 @@
-//! Pids and the relations between processes.
+//! Pids and the relations between processes: parents, groups, sessions, zombies.
+//!
+//! Pid 1 is a virtual init inside the sentry: orphans become its children and are reaped at once. The first program is
+//! pid 2; when it ends, so does the sandbox.
+
+use super::{Process, Task};
+use crate::fail::SysResult;
+use crate::sync::{Guard, Level, Lock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use syscall_table::abi::wait::WaitStatus;
+use syscall_table::errno::Errno;
+
+/// Pid of the virtual init.
+pub const INIT: i32 = 1;
+/// Pid of the first program.
+pub const FIRST: i32 = 2;
+/// One past the highest pid (as /proc/sys/kernel/pid_max has it).
+pub const PID_MAX: i32 = 4_194_304;
+
+/// How the sandbox ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The first program ended with this wait status.
+    Status(WaitStatus),
+    /// It could not be started.
+    NotStarted(Errno),
+}
 
 /// All processes and tasks.
+pub struct Tree {
+    state: Lock<State>,
+    ending: parking_lot::Mutex<Option<Ending>>,
+    ended: parking_lot::Condvar,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Tree {
+            state: Lock::new(Level::Tree, State::default()),
+            ending: parking_lot::Mutex::new(None),
+            ended: parking_lot::Condvar::new(),
+        }
+    }
+}
+
+/// What the tree knows of one process, living or zombie.
+pub struct Node {
+    /// The process.
+    pub process: Arc<Process>,
+    /// Pid of the parent.
+    pub parent: i32,
+    /// Pids of children.
+    pub children: Vec<i32>,
+    /// Process group.
+    pub pgid: i32,
+    /// Session.
+    pub sid: i32,
+    /// Signal that the parent gets at exit; 0 is none.
+    pub exit_signal: i32,
+    /// PR_SET_CHILD_SUBREAPER.
+    pub subreaper: bool,
+    /// Wait status once all tasks have ended.
+    pub zombie: Option<WaitStatus>,
+    /// A stop that no wait has reported yet.
+    pub stop_event: Option<i32>,
+    /// A continuation that no wait has reported yet.
+    pub cont_event: bool,
+    /// Real user id, for siginfo and waits.
+    pub uid: u32,
+}
+
+/// The tree's contents, under its lock.
 #[derive(Default)]
-pub struct Tree {}
+pub struct State {
+    /// By pid.
+    pub nodes: BTreeMap<i32, Node>,
+    /// Living tasks by tid.
+    pub tasks: HashMap<i32, Arc<Task>>,
+    last: i32,
+    /// Tasks that use an address space, by its identity.
+    mm_users: HashMap<usize, usize>,
+}
+
+impl State {
+    /// A number that is no pid, tid, group or session.
+    pub(crate) fn new_pid(&mut self) -> SysResult<i32> {
+        for _ in 0..PID_MAX {
+            let next = if self.last >= PID_MAX - 1 { 300 } else { (self.last + 1).max(FIRST) };
+            self.last = next;
+            let used = self.tasks.contains_key(&next) || self.nodes.contains_key(&next) || {
+                // Groups and sessions outlive their leaders; only below the highest number ever given can one exist.
+                self.nodes.values().any(|n| n.pgid == next || n.sid == next)
+            };
+            if !used {
+                return Ok(next);
+            }
+        }
+        Err(Errno::EAGAIN.into())
+    }
+
+    pub(crate) fn mm_get(&mut self, mm: &Arc<crate::mm::Mm>) {
+        *self.mm_users.entry(Arc::as_ptr(mm) as usize).or_insert(0) += 1;
+    }
+
+    /// True when the last user is gone.
+    pub(crate) fn mm_put(&mut self, mm: &Arc<crate::mm::Mm>) -> bool {
+        let key = Arc::as_ptr(mm) as usize;
+        match self.mm_users.get_mut(&key) {
+            Some(users) if *users > 1 => {
+                *users -= 1;
+                false
+            }
+            _ => {
+                self.mm_users.remove(&key);
+                true
+            }
+        }
+    }
+
+    /// Tasks that use an address space.
+    pub(crate) fn mm_users(&self, mm: &Arc<crate::mm::Mm>) -> usize {
+        self.mm_users.get(&(Arc::as_ptr(mm) as usize)).copied().unwrap_or(0)
+    }
+
+    /// The node of a process that is no reaped one.
+    pub fn node(&self, pid: i32) -> SysResult<&Node> {
+        self.nodes.get(&pid).ok_or(Errno::ESRCH.into())
+    }
+
+    /// The node, to be changed.
+    pub fn node_mut(&mut self, pid: i32) -> SysResult<&mut Node> {
+        self.nodes.get_mut(&pid).ok_or(Errno::ESRCH.into())
+    }
+
+    /// Processes of a group.
+    pub fn group(&self, pgid: i32) -> impl Iterator<Item = &Node> {
+        self.nodes.values().filter(move |n| n.pgid == pgid)
+    }
+
+    /// Whether no member of the group has a parent in another group of the same session (setpgid(2)).
+    pub fn is_orphaned(&self, pgid: i32) -> bool {
+        !self.group(pgid).any(|n| {
+            n.zombie.is_none() && self.nodes.get(&n.parent).is_some_and(|p| p.pgid != pgid && p.sid == n.sid)
+        })
+    }
+
+    /// Who gets the children of `pid`: the nearest living ancestor that is a subreaper, else init.
+    pub(crate) fn reaper_of(&self, pid: i32) -> i32 {
+        let mut at = self.nodes.get(&pid).map_or(INIT, |n| n.parent);
+        while let Some(node) = self.nodes.get(&at) {
+            if node.subreaper && node.zombie.is_none() && !node.process.is_exiting() {
+                return at;
+            }
+            at = node.parent;
+        }
+        INIT
+    }
+
+    /// Takes a zombie out for good.
+    pub(crate) fn reap(&mut self, pid: i32) {
+        if let Some(node) = self.nodes.remove(&pid)
+            && let Some(parent) = self.nodes.get_mut(&node.parent)
+        {
+            parent.children.retain(|c| *c != pid);
+        }
+    }
+}
+
+impl Tree {
+    /// The contents. Takes [`Level::Tree`].
+    #[track_caller]
+    pub fn lock(&self) -> Guard<'_, State> {
+        self.state.lock()
+    }
+
+    /// A living task by tid.
+    ///
+    /// # Errors
+    /// ESRCH.
+    pub fn task(&self, tid: i32) -> SysResult<Arc<Task>> {
+        self.state.lock().tasks.get(&tid).cloned().ok_or(Errno::ESRCH.into())
+    }
+
+    /// A process by pid, zombies included.
+    ///
+    /// # Errors
+    /// ESRCH.
+    pub fn process(&self, pid: i32) -> SysResult<Arc<Process>> {
+        Ok(self.state.lock().node(pid)?.process.clone())
+    }
+
+    /// All processes, zombies included, by ascending pid.
+    pub fn processes(&self) -> Vec<Arc<Process>> {
+        self.state.lock().nodes.values().map(|n| n.process.clone()).collect()
+    }
+
+    /// Pid of a process's parent; 0 when it is unknown.
+    pub fn parent(&self, pid: i32) -> i32 {
+        self.state.lock().nodes.get(&pid).map_or(0, |n| n.parent)
+    }
+
+    /// Process group of a process; 0 when it is unknown.
+    pub fn pgid(&self, pid: i32) -> i32 {
+        self.state.lock().nodes.get(&pid).map_or(0, |n| n.pgid)
+    }
+
+    /// Session of a process; 0 when it is unknown.
+    pub fn sid(&self, pid: i32) -> i32 {
+        self.state.lock().nodes.get(&pid).map_or(0, |n| n.sid)
+    }
+
+    /// Session of a process group; None when the group is empty.
+    pub fn group_session(&self, pgid: i32) -> Option<i32> {
+        self.state.lock().group(pgid).next().map(|n| n.sid)
+    }
+
+    /// Number of living tasks.
+    pub fn task_count(&self) -> usize {
+        self.state.lock().tasks.len()
+    }
+
+    pub(crate) fn set_ending(&self, ending: Ending) {
+        let mut slot = self.ending.lock();
+        if slot.is_none() {
+            *slot = Some(ending);
+            self.ended.notify_all();
+        }
+    }
+
+    /// Waits (sleeping) until the sandbox has ended. For the sentry's main thread.
+    pub fn wait_ending(&self) -> Ending {
+        let mut slot = self.ending.lock();
+        loop {
+            if let Some(ending) = *slot {
+                return ending;
+            }
+            self.ended.wait(&mut slot);
+        }
+    }
+}

@@ -15,6 +15,13 @@ impl FsContext {
     }
 }
 
+impl FsContext {
+    /// A copy for fork.
+    pub fn duplicate(&self) -> FsContext {
+        FsContext { umask: Lock::new(Level::FsContext, *self.umask.lock()) }
+    }
+}
+
 impl Default for FsContext {
     fn default() -> Self {
         Self::new()

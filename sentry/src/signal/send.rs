@@ -1,0 +1,167 @@
+//! Sending signals.
+
+use super::{IGNORED, STOPPING, bit};
+use crate::fail::SysResult;
+use crate::kernel::Kernel;
+use crate::task::creds::Creds;
+use crate::task::{Process, Task, exit};
+use crate::wait::Ready;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use syscall_table::abi::getrlimit::RLIMIT_SIGPENDING;
+use syscall_table::abi::sigaction::*;
+use syscall_table::abi::wait::WaitStatus;
+use syscall_table::errno::Errno;
+
+/// Sends a signal to a process. No lock but a call's may be held.
+pub fn to_process(kernel: &Arc<Kernel>, process: &Arc<Process>, info: Siginfo) {
+    // Only real-time signals can fail to queue, and who must know calls `queue`.
+    let _ = queue(kernel, process, None, info);
+}
+
+/// Sends a signal to one task. No lock but a call's may be held.
+pub fn to_task(task: &Arc<Task>, info: Siginfo) {
+    let _ = queue(&task.kernel, &task.process, Some(task), info);
+}
+
+/// Sends a signal of the kernel's own (SIGTTIN, SIGINT of a terminal, …) to all members of a process group.
+pub fn to_group(kernel: &Arc<Kernel>, pgid: i32, signal: i32) {
+    let members: Vec<_> = kernel.tree.lock().group(pgid).map(|n| n.process.clone()).collect();
+    for process in members {
+        to_process(kernel, &process, Siginfo::kernel(signal));
+    }
+}
+
+/// SIGPIPE of a write by this task.
+pub fn sigpipe(task: &Arc<Task>) {
+    let info = Siginfo::kill(SIGPIPE, SI_USER, task.process.pid, task.creds().uid);
+    to_task(task, info);
+}
+
+/// Whether `sender` may send `signal` to the process (kill(2)).
+pub(crate) fn permitted(task: &Task, sender: &Creds, target: &Process, signal: i32) -> bool {
+    let Some(other) = target.any_thread() else { return true };
+    if Arc::ptr_eq(&other.process, &task.process) || sender.may_signal(&other.creds()) {
+        return true;
+    }
+    let sid = |pid| task.kernel.tree.sid(pid);
+    signal == SIGCONT && sid(task.process.pid) == sid(target.pid)
+}
+
+/// Sends a signal to a process, or to `target` of it.
+///
+/// # Errors
+/// EAGAIN when a real-time signal cannot be queued.
+pub(crate) fn queue(
+    kernel: &Arc<Kernel>,
+    process: &Arc<Process>,
+    target: Option<&Arc<Task>>,
+    info: Siginfo,
+) -> SysResult<()> {
+    let signal = info.si_signo;
+    if bit(signal) == 0 || process.is_exiting() {
+        return Ok(());
+    }
+    if signal == SIGKILL {
+        exit::group(kernel, process, WaitStatus::signaled(SIGKILL, false));
+        return Ok(());
+    }
+    let threads = process.threads();
+    if signal == SIGCONT {
+        flush(process, &threads, STOPPING);
+        resume(kernel, process, &threads);
+    } else if bit(signal) & STOPPING != 0 {
+        flush(process, &threads, bit(SIGCONT));
+    }
+    let action = process.sighand().get(signal);
+    let ignored = action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL && bit(signal) & IGNORED != 0;
+    let blocked = |task: &Arc<Task>| super::mask::get(task) & bit(signal) != 0;
+    if ignored && !target.or(threads.first()).is_some_and(blocked) {
+        return Ok(());
+    }
+    match target {
+        Some(task) => {
+            let mut private = task.signals.lock();
+            check_room(process, signal, info.si_code, private.queue.len())?;
+            private.queue.push(info);
+        }
+        None => {
+            let limit = process.limit(RLIMIT_SIGPENDING);
+            let mut shared = process.pending.lock();
+            if signal >= SIGRTMIN && info.si_code != SI_USER && shared.queue.len() as u64 >= limit {
+                return Err(Errno::EAGAIN.into());
+            }
+            shared.queue.push(info);
+        }
+    }
+    process.signal_wait.wake(Ready::IN);
+    let taker = match target {
+        Some(task) => Some(task).filter(|t| !blocked(t)),
+        // One that does not block it; the leader if it can.
+        None => threads.iter().find(|t| !t.is_dead() && !blocked(t)),
+    };
+    if let Some(task) = taker {
+        task.attention.store(true, Ordering::SeqCst);
+        task.notify();
+    }
+    Ok(())
+}
+
+fn check_room(process: &Process, signal: i32, code: i32, queued: usize) -> SysResult<()> {
+    // The task's lock is held: the process's limits lock is above it, so the default limit stands here.
+    let _ = process;
+    if signal >= SIGRTMIN && code != SI_USER && queued >= 32768 {
+        return Err(Errno::EAGAIN.into());
+    }
+    Ok(())
+}
+
+fn flush(process: &Process, threads: &[Arc<Task>], mask: u64) {
+    process.pending.lock().queue.flush(mask);
+    for task in threads {
+        task.signals.lock().queue.flush(mask);
+    }
+}
+
+/// SIGCONT's effect, which it has even when blocked or ignored.
+fn resume(kernel: &Arc<Kernel>, process: &Arc<Process>, threads: &[Arc<Task>]) {
+    if process.stopped.swap(0, Ordering::SeqCst) == 0 {
+        return;
+    }
+    for task in threads {
+        task.notify();
+    }
+    job_event(kernel, process, None);
+}
+
+/// Stops a process: its tasks park on their way to guest code.
+pub(crate) fn stop(kernel: &Arc<Kernel>, process: &Arc<Process>, signal: i32) {
+    if process.is_exiting() || process.stopped.swap(signal, Ordering::SeqCst) != 0 {
+        return;
+    }
+    for task in process.threads() {
+        task.notify();
+    }
+    job_event(kernel, process, Some(signal));
+}
+
+/// Tells the parent of a stop or, with None, of a continuation.
+fn job_event(kernel: &Arc<Kernel>, process: &Arc<Process>, stopped: Option<i32>) {
+    let told = {
+        let mut tree = kernel.tree.lock();
+        let Some(node) = tree.nodes.get_mut(&process.pid) else { return };
+        node.stop_event = stopped;
+        node.cont_event = stopped.is_none();
+        let status = stopped.map_or(WaitStatus::continued(), WaitStatus::stopped);
+        let info = node.child_info(status);
+        let parent = node.parent;
+        tree.nodes.get(&parent).map(|p| (p.process.clone(), info))
+    };
+    if let Some((parent, info)) = told {
+        let action = parent.sighand().get(SIGCHLD);
+        if action.sa_handler != SIG_IGN && action.sa_flags & SA_NOCLDSTOP == 0 {
+            to_process(kernel, &parent, info);
+        }
+        parent.child_wait.wake(Ready::IN);
+    }
+}
