@@ -26,7 +26,7 @@ mod xstate;
 
 pub use ctl::fuzz_slot;
 
-use crate::{CallError, NewTask, Platform, Space, TaskControl, TaskSink, guestfilter, hostcalls};
+use crate::{CallError, NewTask, Platform, TaskSink, guestfilter, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::Mutex;
 use process::{Binding, Process};
@@ -147,11 +147,7 @@ impl Platform for TrapPlatform {
 
     fn first_task(&self, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
         let bind = self.rt.fresh()?;
-        let space: Arc<dyn Space> = bind.process.clone();
-        let task = Task::new(&self.rt, sink, bind, &crate::Regs::default());
-        self.rt.watchdog.add(&task);
-        let control: Arc<dyn TaskControl> = task;
-        Ok(NewTask { space, control })
+        Ok(Task::create(&self.rt, sink, bind, &crate::Regs::default()))
     }
 }
 

@@ -167,7 +167,7 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
                 }
                 return true;
             }
-            let stays = serve(it, seq);
+            let stays = serve(it);
             turn = hostcalls::tsc();
             it.last = turn;
             it.calls = it.calls.saturating_add(1);
@@ -208,12 +208,14 @@ fn cool(it: &Hot, pause: bool) {
 }
 
 /// Serves one request; false if the task is to be hot no more.
-fn serve(it: &mut Hot, seq: u32) -> bool {
+fn serve(it: &mut Hot) -> bool {
     let task = &it.task;
     let Some(mut st) = task.try_lock() else { return true };
     if !Arc::ptr_eq(&st.bind, &it.bind) || st.run == Run::Done || (st.run == Run::Parked && !st.ringing) {
         return false;
     }
+    // Read again under the lock: the worker may have served this request and later ones since.
+    let seq = it.bind.words().req_seq.load(Acquire);
     it.seen = seq;
     if st.run != Run::Running {
         // The worker's: a request follows the answer to the one before.

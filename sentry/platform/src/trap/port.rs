@@ -6,7 +6,7 @@ use super::task::{State, Task};
 use super::worker;
 use super::xstate;
 use crate::{
-    CallError, Event, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskControl, TaskSink, XState, guestfilter,
+    CallError, Event, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskSink, XState, guestfilter,
     hostcalls,
 };
 use lazaret_shim::layout::{self, MCTX_WORDS};
@@ -239,14 +239,6 @@ impl<'a> TrapPort<'a> {
         }
         Some((at, xstate::length(&legacy) as u32))
     }
-
-    fn new_task(&self, bind: Binding, start: &Regs, sink: Arc<dyn TaskSink>) -> NewTask {
-        let space: Arc<dyn Space> = bind.process.clone();
-        let task = Task::new(&self.task.rt, sink, bind, start);
-        self.task.rt.watchdog.add(&task);
-        let control: Arc<dyn TaskControl> = task;
-        NewTask { space, control }
-    }
 }
 
 fn result(value: i64) -> Result<i64, CallError> {
@@ -384,14 +376,14 @@ impl Port for TrapPort<'_> {
         let (child, number) =
             bind.process.fork((bind.listener.as_fd(), bell), close, bind.slot, xstate)?;
         self.close = Some(number);
-        Ok(self.new_task(child, start, sink))
+        Ok(Task::create(&self.task.rt, sink, child, start))
     }
 
     fn spawn(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
         self.need_bell()?;
         let xstate = self.frame_xstate();
         let thread = self.bind.process.thread(xstate)?;
-        Ok(self.new_task(thread, start, sink))
+        Ok(Task::create(&self.task.rt, sink, thread, start))
     }
 
     fn replace_space(&mut self) -> Result<Arc<dyn Space>, CallError> {

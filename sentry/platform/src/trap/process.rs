@@ -233,6 +233,7 @@ impl Process {
     pub fn release(&self, slot: u32) -> bool {
         let mut tasks = self.tasks.lock();
         tasks.remove(&slot);
+        tasks.retain(|_, task| task.strong_count() > 0);
         tasks.is_empty()
     }
 

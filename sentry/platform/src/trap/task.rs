@@ -6,7 +6,7 @@
 
 use super::process::{Binding, Process};
 use super::{Runtime, worker};
-use crate::{Regs, TaskControl, TaskSink, hostcalls};
+use crate::{NewTask, Regs, TaskControl, TaskSink, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::AsFd;
@@ -91,8 +91,19 @@ pub struct Task {
 }
 
 impl Task {
-    /// A task on a host thread that has just come up.
-    pub fn new(rt: &Arc<Runtime>, sink: Arc<dyn TaskSink>, bind: Binding, start: &Regs) -> Arc<Task> {
+    /// A task on a host thread that has just come up, and its space.
+    pub fn create(rt: &Arc<Runtime>, sink: Arc<dyn TaskSink>, bind: Binding, start: &Regs) -> NewTask {
+        let task = Task::new(rt, sink, bind, start);
+        rt.watchdog.add(&task);
+        let bind = task.lock().bind.clone();
+        // From here on the process does not end with the task that made this one.
+        if bind.process.adopt(bind.slot, &task).is_err() {
+            task.host_ended(&bind.process, bind.process.ended().unwrap_or(libc::SIGKILL));
+        }
+        NewTask { space: bind.process.clone(), control: task }
+    }
+
+    fn new(rt: &Arc<Runtime>, sink: Arc<dyn TaskSink>, bind: Binding, start: &Regs) -> Arc<Task> {
         Arc::new_cyclic(|me| Task {
             rt: rt.clone(),
             sink,

@@ -112,12 +112,8 @@ pub fn serve(task: &Arc<Task>) {
         let mut st = task.lock();
         let event = match st.run {
             Run::New => {
-                let adopted = bind.process.adopt(bind.slot, task);
                 st.seq = seq;
                 task.set_run(&mut st, Run::Handling);
-                if adopted.is_err() {
-                    st.dead = Some(bind.process.ended().unwrap_or(libc::SIGKILL));
-                }
                 Event::Started
             }
             Run::Running if seq == st.replied => {
