@@ -15,7 +15,7 @@ macro_rules! verbs {
 }
 
 verbs! {
-    attr close dup fcntl getdents lseek mmap names open pread read stat write
+    attr close dup fcntl getdents lseek mmap names open pread process read stat wait write
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.
