@@ -15,7 +15,8 @@ macro_rules! verbs {
 }
 
 verbs! {
-    attr close dup fcntl getdents lseek mmap names open pread process read stat wait write
+    attr close dup fcntl futex getdents lseek mmap names open pipe pread process read signal stat
+    wait write
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.
