@@ -1,0 +1,262 @@
+//! Names that are known: a tree of directory entries over the inodes of a file system.
+//!
+//! A dentry never loses its inode; a name that goes away is taken out of its parent. Absent names are remembered too.
+//! The kept part of the tree is bounded: [`Dentry::sweep`] drops what nobody uses.
+
+use crate::sync::{Level, Lock};
+use crate::vfs::inode::{Caching, Inode};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Most dentries that are kept without being in use.
+const KEPT: usize = 100_000;
+/// A directory with more names remembers no further absent ones.
+const NAMES: usize = 20_000;
+/// How long a name of a directory that others may change is believed.
+const BELIEVED: Duration = Duration::from_millis(30);
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// A name.
+pub struct Dentry {
+    /// What it names.
+    pub inode: Arc<dyn Inode>,
+    place: Lock<Place>,
+    children: Lock<Children>,
+    /// Whether something is mounted here.
+    pub mounted: AtomicBool,
+    /// When it was last known to be right, in nanoseconds of [`crate::time::now`].
+    checked: AtomicU64,
+}
+
+struct Place {
+    parent: Option<Arc<Dentry>>,
+    name: Box<[u8]>,
+    deleted: bool,
+}
+
+#[derive(Default)]
+struct Children {
+    names: HashMap<Box<[u8]>, Option<Arc<Dentry>>>,
+    /// Counts changes: a lookup that began before one must not put its answer in.
+    changes: u64,
+}
+
+/// What is remembered of a name.
+pub enum Known {
+    /// It is this.
+    Present(Arc<Dentry>),
+    /// It does not exist.
+    Absent,
+    /// Ask; then [`Dentry::remember`] with this count of changes.
+    Unknown(u64),
+}
+
+fn now() -> u64 {
+    crate::time::now().as_nanos() as u64
+}
+
+impl Dentry {
+    /// The root of a file system.
+    pub fn root(inode: Arc<dyn Inode>) -> Arc<Dentry> {
+        Self::make(inode, None, Box::default())
+    }
+
+    fn make(inode: Arc<dyn Inode>, parent: Option<Arc<Dentry>>, name: Box<[u8]>) -> Arc<Dentry> {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Dentry {
+            inode,
+            place: Lock::new(Level::Dir, Place { parent, name, deleted: false }),
+            children: Lock::new(Level::Dir, Children::default()),
+            mounted: AtomicBool::new(false),
+            checked: AtomicU64::new(now()),
+        })
+    }
+
+    /// A dentry that its parent does not know of.
+    pub fn detached(self: &Arc<Self>, name: &[u8], inode: Arc<dyn Inode>) -> Arc<Dentry> {
+        Self::make(inode, Some(self.clone()), name.into())
+    }
+
+    /// As [`detached`](Self::detached), and deleted from the start (O_TMPFILE).
+    pub fn nameless(self: &Arc<Self>, name: &[u8], inode: Arc<dyn Inode>) -> Arc<Dentry> {
+        let dentry = self.detached(name, inode);
+        dentry.place.lock().deleted = true;
+        dentry
+    }
+
+    /// The directory it is in.
+    pub fn parent(&self) -> Option<Arc<Dentry>> {
+        self.place.lock().parent.clone()
+    }
+
+    /// Directory, name, and whether the name was removed.
+    pub fn place(&self) -> (Option<Arc<Dentry>>, Box<[u8]>, bool) {
+        let place = self.place.lock();
+        (place.parent.clone(), place.name.clone(), place.deleted)
+    }
+
+    /// Whether the name was removed.
+    pub fn is_deleted(&self) -> bool {
+        self.place.lock().deleted
+    }
+
+    /// What is remembered of a name.
+    pub fn known(&self, name: &[u8]) -> Known {
+        let caching = self.inode.caching();
+        let children = self.children.lock();
+        if caching == Caching::Never {
+            return Known::Unknown(children.changes);
+        }
+        match children.names.get(name) {
+            Some(Some(dentry)) => {
+                let fresh = caching == Caching::Keep
+                    || now().saturating_sub(dentry.checked.load(Ordering::Relaxed)) < BELIEVED.as_nanos() as u64;
+                if fresh { Known::Present(dentry.clone()) } else { Known::Unknown(children.changes) }
+            }
+            Some(None) if caching == Caching::Keep => Known::Absent,
+            _ => Known::Unknown(children.changes),
+        }
+    }
+
+    /// Puts in what a lookup answered, unless the directory changed since `changes`. Gives the dentry to go on with:
+    /// one that is there already for the same inode stays.
+    pub fn remember(self: &Arc<Self>, name: &[u8], inode: Arc<dyn Inode>, changes: u64) -> Arc<Dentry> {
+        let caching = self.inode.caching();
+        if caching == Caching::Never {
+            return self.detached(name, inode);
+        }
+        let mut children = self.children.lock();
+        if let Some(Some(there)) = children.names.get(name) {
+            let same = caching == Caching::Keep || Arc::ptr_eq(&there.inode, &inode) || {
+                let (a, b) = (there.inode.attr(), inode.attr());
+                matches!((a, b), (Ok(a), Ok(b)) if a.ino == b.ino && a.dev == b.dev && a.mode >> 12 == b.mode >> 12)
+            };
+            if same {
+                there.checked.store(now(), Ordering::Relaxed);
+                return there.clone();
+            }
+        }
+        let dentry = Self::make(inode, Some(self.clone()), name.into());
+        if children.changes == changes {
+            let old = children.names.insert(name.into(), Some(dentry.clone()));
+            drop(children);
+            drop(old);
+        }
+        dentry
+    }
+
+    /// Remembers that a name does not exist, unless the directory changed since.
+    pub fn remember_absent(&self, name: &[u8], changes: u64) {
+        let mut children = self.children.lock();
+        let old = match self.inode.caching() {
+            Caching::Keep if children.changes == changes && children.names.len() < NAMES => {
+                children.names.insert(name.into(), None)
+            }
+            Caching::Revalidate => children.names.remove(name),
+            _ => None,
+        };
+        drop(children);
+        if let Some(Some(old)) = old {
+            old.place.lock().deleted = true;
+        }
+    }
+
+    /// A name was made.
+    pub fn added(self: &Arc<Self>, name: &[u8], inode: Arc<dyn Inode>) -> Arc<Dentry> {
+        let dentry = Self::make(inode, Some(self.clone()), name.into());
+        if self.inode.caching() != Caching::Never {
+            let mut children = self.children.lock();
+            children.changes += 1;
+            let old = children.names.insert(name.into(), Some(dentry.clone()));
+            drop(children);
+            drop(old);
+        }
+        dentry
+    }
+
+    /// A name was removed.
+    pub fn removed(&self, name: &[u8]) {
+        let mut children = self.children.lock();
+        children.changes += 1;
+        let old = match self.inode.caching() {
+            Caching::Keep => children.names.insert(name.into(), None),
+            _ => children.names.remove(name),
+        };
+        drop(children);
+        if let Some(Some(old)) = old {
+            old.place.lock().deleted = true;
+        }
+    }
+
+    /// `moved` goes from `self`/`name` to `to`/`to_name`; what was there is gone, or comes back here with `exchange`.
+    pub fn renamed(self: &Arc<Self>, name: &[u8], moved: &Arc<Dentry>, to: &Arc<Dentry>, to_name: &[u8], exchange: bool) {
+        {
+            let mut children = self.children.lock();
+            children.changes += 1;
+            match self.inode.caching() {
+                Caching::Keep => children.names.insert(name.into(), None),
+                _ => children.names.remove(name),
+            };
+        }
+        let old = {
+            let mut children = to.children.lock();
+            children.changes += 1;
+            children.names.insert(to_name.into(), Some(moved.clone())).flatten()
+        };
+        {
+            let mut place = moved.place.lock();
+            place.parent = Some(to.clone());
+            place.name = to_name.into();
+        }
+        let Some(old) = old.filter(|old| !Arc::ptr_eq(old, moved)) else { return };
+        if exchange {
+            {
+                let mut place = old.place.lock();
+                place.parent = Some(self.clone());
+                place.name = name.into();
+            }
+            let mut children = self.children.lock();
+            children.changes += 1;
+            children.names.insert(name.into(), Some(old));
+        } else {
+            old.place.lock().deleted = true;
+        }
+    }
+
+    /// Whether so many names are kept that [`sweep`](Self::sweep) is due.
+    pub fn crowded() -> bool {
+        COUNT.load(Ordering::Relaxed) > KEPT
+    }
+
+    /// Forgets the names below that nobody uses.
+    pub fn sweep(&self) {
+        let some: Vec<Arc<Dentry>> =
+            self.children.lock().names.values().filter_map(|child| child.clone()).collect();
+        for child in &some {
+            child.sweep();
+        }
+        drop(some);
+        let mut dropped = Vec::new();
+        let mut children = self.children.lock();
+        children.names.retain(|_, child| match child {
+            None => false,
+            Some(dentry) if Arc::strong_count(dentry) == 1 && dentry.children.lock_peer().names.is_empty() => {
+                dropped.push(dentry.clone());
+                false
+            }
+            Some(_) => true,
+        });
+        // Inodes are dropped without the lock: theirs may be taken.
+        drop(children);
+        drop(dropped);
+    }
+}
+
+impl Drop for Dentry {
+    fn drop(&mut self) {
+        COUNT.fetch_sub(1, Ordering::Relaxed);
+    }
+}
