@@ -182,6 +182,11 @@ pub trait FileOps: Any + Send + Sync {
         None
     }
 
+    /// Reads at `offset` for the kernel itself (program loading): regular files. EINVAL by default.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> SysResult<usize> {
+        Err(Errno::EINVAL.into())
+    }
+
     /// What /proc/self/fd/N reads as when there is no path: `pipe:[7]`, `anon_inode:[eventpoll]`, …
     fn describe(&self) -> String {
         "anon_inode:[unknown]".into()

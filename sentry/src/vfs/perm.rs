@@ -1,0 +1,58 @@
+//! Discretionary access (path_resolution(7)): owner, group, others, and capabilities that override.
+
+use crate::fail::SysResult;
+use crate::task::creds::{Creds, cap};
+use crate::vfs::attr::Attr;
+use syscall_table::abi::{S_IFDIR, S_IFMT, S_ISVTX};
+use syscall_table::errno::Errno;
+
+/// Execute or search.
+pub const EXEC: u32 = 1;
+/// Write.
+pub const WRITE: u32 = 2;
+/// Read.
+pub const READ: u32 = 4;
+
+/// Whether a capability is in force.
+pub fn capable(creds: &Creds, cap: u32) -> bool {
+    creds.effective >> cap & 1 != 0
+}
+
+/// Whether a task is in a group for file access.
+pub fn in_group(creds: &Creds, gid: u32) -> bool {
+    creds.fsgid == gid || creds.groups.contains(&gid)
+}
+
+/// EACCES unless all of `want` is granted.
+pub fn check(creds: &Creds, attr: &Attr, want: u32) -> SysResult<()> {
+    let shift = if creds.fsuid == attr.uid {
+        6
+    } else if in_group(creds, attr.gid) {
+        3
+    } else {
+        0
+    };
+    if (attr.mode >> shift) & want == want {
+        return Ok(());
+    }
+    let is_dir = attr.mode & S_IFMT == S_IFDIR;
+    // Root may execute only what somebody may.
+    let override_all = capable(creds, cap::DAC_OVERRIDE) && (want & EXEC == 0 || is_dir || attr.mode & 0o111 != 0);
+    let override_read = capable(creds, cap::DAC_READ_SEARCH) && (want == READ || (is_dir && want & WRITE == 0));
+    if override_all || override_read { Ok(()) } else { Err(Errno::EACCES.into()) }
+}
+
+/// Whether the task owns the inode or may act as if.
+pub fn owns(creds: &Creds, attr: &Attr) -> bool {
+    creds.fsuid == attr.uid || capable(creds, cap::FOWNER)
+}
+
+/// Removing or renaming `child` in `dir`: write and search rights, and the sticky bit.
+pub fn check_delete(creds: &Creds, dir: &Attr, child: &Attr) -> SysResult<()> {
+    check(creds, dir, WRITE | EXEC)?;
+    let sticky = dir.mode & S_ISVTX != 0;
+    if sticky && creds.fsuid != child.uid && creds.fsuid != dir.uid && !capable(creds, cap::FOWNER) {
+        return Err(Errno::EPERM.into());
+    }
+    Ok(())
+}
