@@ -64,10 +64,6 @@ impl FsContext {
 }
 
 impl FsContext {
-    /// A copy for fork.
-    pub fn duplicate(&self) -> FsContext {
-        FsContext { umask: Lock::new(Level::FsContext, *self.umask.lock()) }
-    }
 }
 
 impl Default for FsContext {
