@@ -19,11 +19,25 @@ fn main() {
         .env_remove("RUSTC_WRAPPER")
         .args(["--edition", "2024", "--crate-name", "shim", "--crate-type", "bin"])
         .args(["--target", "x86_64-unknown-linux-gnu"])
-        .args(["-C", "panic=abort", "-C", "opt-level=2", "-C", "debug-assertions=off", "-C", "overflow-checks=off"])
+        .args([
+            "-C",
+            "panic=abort",
+            "-C",
+            "opt-level=2",
+            "-C",
+            "debug-assertions=off",
+            "-C",
+            "overflow-checks=off",
+        ])
         .args(["-C", "relocation-model=pic", "-C", "force-unwind-tables=no", "-C", "strip=symbols"])
         .args(["-C", "codegen-units=1", "-C", "link-dead-code=no"])
         .args(["-C", "link-arg=-nostartfiles", "-C", "link-arg=-nostdlib", "-C", "link-arg=-static"])
-        .args(["-C", "link-arg=-no-pie", "-C", "link-arg=-Wl,-z,max-page-size=4096,-z,noexecstack,--build-id=none"])
+        .args([
+            "-C",
+            "link-arg=-no-pie",
+            "-C",
+            "link-arg=-Wl,-z,max-page-size=4096,-z,noexecstack,--build-id=none",
+        ])
         .args(["-C", "target-feature=+crt-static"])
         .args(["-C", &format!("link-arg=-Wl,-T,{}", script.display())])
         .arg("-o")

@@ -86,7 +86,12 @@ const MAP_FIXED_NOREPLACE: u32 = 0x10_0000;
 pub const ADVICE: &[u32] = &[0, 1, 2, 3, 4, 8, 10, 11, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25];
 
 const RULES: &[Rule] = &[
-    Rule { call: "doorbell", nr: layout::DOORBELL, conditions: &[], reason: "reports to the sentry; ENOSYS on the host" },
+    Rule {
+        call: "doorbell",
+        nr: layout::DOORBELL,
+        conditions: &[],
+        reason: "reports to the sentry; ENOSYS on the host",
+    },
     Rule {
         call: "rt_sigreturn",
         nr: 15,

@@ -81,7 +81,8 @@ pub fn notif_send(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
 
 /// Puts a copy of a descriptor into the process whose notification is pending; its number there.
 pub fn notif_addfd(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>) -> io::Result<u32> {
-    let mut add = AddFd { id, flags: 0, srcfd: fd.as_raw_fd() as u32, newfd: 0, newfd_flags: libc::O_CLOEXEC as u32 };
+    let mut add =
+        AddFd { id, flags: 0, srcfd: fd.as_raw_fd() as u32, newfd: 0, newfd_flags: libc::O_CLOEXEC as u32 };
     // SAFETY: the kernel reads a struct of exactly this size.
     let ret = check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_ADDFD, &raw mut add) }.into())?;
     Ok(ret as u32)
@@ -166,7 +167,9 @@ pub fn reap(pidfd: BorrowedFd<'_>) -> Option<i32> {
 pub fn futex_wait(word: &AtomicU32, value: u32, limit: Duration) {
     let time = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
     // SAFETY: the word and the timespec outlive the call.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &raw const time, 0usize, 0) };
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &raw const time, 0usize, 0)
+    };
 }
 
 /// Wakes everybody who waits on the shared word.

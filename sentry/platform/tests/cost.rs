@@ -92,7 +92,8 @@ fn tasks() {
                 }
                 let start = Regs { rip: call.args[0], rsp: call.args[1], ..port.regs().unwrap() };
                 let child = sink.child("child");
-                let made = if fork { port.fork(&start, child.clone()) } else { port.spawn(&start, child.clone()) };
+                let made =
+                    if fork { port.fork(&start, child.clone()) } else { port.spawn(&start, child.clone()) };
                 begin(&child, made.unwrap());
                 Verdict::Return(7)
             }

@@ -85,15 +85,7 @@ fn fresh_tasks_have_the_initial_state() {
     assert_eq!(next(&notes), Note::Exit(0));
 }
 
-guest!(
-    steps,
-    "mov eax, 1000",
-    "syscall",
-    "nop",
-    "nop",
-    "mov eax, 231",
-    "syscall",
-);
+guest!(steps, "mov eax, 1000", "syscall", "nop", "nop", "mov eax, 231", "syscall",);
 
 #[test]
 fn single_steps() {
@@ -198,7 +190,8 @@ fn storms_of_tasks() {
             Event::Syscall(call) if call.nr == 1000 && port.full() => {
                 let start = Regs { rip: call.args[0], rsp: call.args[1], ..port.regs().unwrap() };
                 let child = sink.child("child");
-                let result = if fork { port.fork(&start, child.clone()) } else { port.spawn(&start, child.clone()) };
+                let result =
+                    if fork { port.fork(&start, child.clone()) } else { port.spawn(&start, child.clone()) };
                 match result {
                     Ok(new) => {
                         begin(&child, new);
@@ -267,10 +260,64 @@ fn idles() {
             libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
             usage
         };
-        (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1_000_000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec
+        (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1_000_000
+            + usage.ru_utime.tv_usec
+            + usage.ru_stime.tv_usec
     };
     let before = used();
     std::thread::sleep(std::time::Duration::from_millis(500));
     println!("{} µs in 500 ms", used() - before);
     task.space.kill();
+}
+
+guest!(
+    sheds,
+    "lea rdi, [rip + 5f]",
+    "lea rsi, [rsp - 0x4000]",
+    "mov eax, 1000",
+    "syscall",
+    "mov edi, [0x600000]",
+    "mov eax, 1001",
+    "syscall",
+    "mov eax, 60",
+    "syscall",
+    "5: mov dword ptr [0x600000], 9",
+    "mov eax, 1002",
+    "syscall",
+    "ud2",
+);
+
+/// A thread that moves to a space of its own leaves the rest of its process alone, again and again.
+#[test]
+fn threads_exec() {
+    let platform = platform();
+    let rounds = AtomicU64::new(0);
+    let (_sink, _task, notes) = run(&platform, sheds(), move |sink, event, port| match event {
+        Event::Started => Verdict::Resume,
+        Event::Syscall(call) if call.nr == 1000 => {
+            let start = Regs { rip: call.args[0], rsp: call.args[1], ..port.regs().unwrap() };
+            let child = sink.child("child");
+            let new = port.spawn(&start, child.clone()).unwrap();
+            begin(&child, new);
+            Verdict::Park
+        }
+        Event::Syscall(call) if call.nr == 1001 => {
+            sink.note(Note::Value(call.args[0] as i64));
+            Verdict::Return(0)
+        }
+        Event::Syscall(call) if call.nr == 1002 => {
+            port.replace_space().unwrap();
+            guest::load(port, sheds());
+            sink.note(Note::Say("moved".into()));
+            if rounds.fetch_add(1, Relaxed) == 30 {
+                return Verdict::Exit;
+            }
+            Verdict::Resume
+        }
+        Event::Syscall(_) => Verdict::Exit,
+        other => panic!("{other:?}"),
+    });
+    for _ in 0..31 {
+        assert_eq!(next(&notes), Note::Say("moved".into()));
+    }
 }

@@ -34,7 +34,13 @@ extern "C" fn child(arg: *mut libc::c_void) -> i32 {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if child.mounts {
-            libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE, std::ptr::null());
+            libc::mount(
+                c"none".as_ptr(),
+                c"/".as_ptr(),
+                std::ptr::null(),
+                libc::MS_REC | libc::MS_PRIVATE,
+                std::ptr::null(),
+            );
             if let Some(dir) = &child.empty {
                 let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
                 let options = c"size=4k,mode=111".as_ptr().cast();
@@ -143,7 +149,7 @@ pub fn boot(config: &TrapConfig, ctl: BorrowedFd<'_>) -> Result<Booted, String> 
         envp: [std::ptr::null()],
         empty,
         mounts: false,
-        limits: limits.iter().map(|&(resource, value)| (resource as u32, value)).collect(),
+        limits: limits.iter().map(|&(resource, value)| (resource, value)).collect(),
     };
     let mut init = None;
     let mut namespaces = 0;
@@ -185,7 +191,9 @@ pub fn vdso_extent() -> (u64, u64) {
     for line in maps.lines() {
         let Some((range, _)) = line.split_once(' ') else { continue };
         let Some((start, end)) = range.split_once('-') else { continue };
-        let (Ok(start), Ok(end)) = (u64::from_str_radix(start, 16), u64::from_str_radix(end, 16)) else { continue };
+        let (Ok(start), Ok(end)) = (u64::from_str_radix(start, 16), u64::from_str_radix(end, 16)) else {
+            continue;
+        };
         if line.contains("[vvar") {
             first = first.or(Some(start));
         } else if line.ends_with("[vdso]") {

@@ -60,7 +60,11 @@ impl Ctl {
         for (i, insn) in filter.iter().enumerate() {
             // SAFETY: below `room`, so inside slot 0's data area; the guest does not exist yet.
             unsafe {
-                let at = self.map.as_mut_ptr().add(layout::DATA_OFFSET as usize).cast::<crate::guestfilter::Insn>();
+                let at = self
+                    .map
+                    .as_mut_ptr()
+                    .add(layout::DATA_OFFSET as usize)
+                    .cast::<crate::guestfilter::Insn>();
                 at.add(i).write(*insn);
             }
         }
@@ -138,13 +142,15 @@ fn syscall(slot: &Slot) -> SyscallRequest {
     }
     let words = mctx(slot);
     // ebx, ecx, edx, esi, edi, ebp
-    let args = [words[11], words[14], words[12], words[9], words[8], words[10]].map(|word| word & 0xffff_ffff);
+    let args =
+        [words[11], words[14], words[12], words[9], words[8], words[10]].map(|word| word & 0xffff_ffff);
     SyscallRequest { abi: Abi::I386, nr, args }
 }
 
 /// Registers from a machine context.
 pub fn regs(words: &[u64; MCTX_WORDS], fs_base: u64, gs_base: u64, orig_rax: u64) -> Regs {
-    let [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, seg, ..] = *words;
+    let [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, seg, ..] =
+        *words;
     Regs {
         r15,
         r14,
@@ -217,9 +223,9 @@ pub fn fuzz_slot(data: &[u8]) {
         }
         *word = u64::from_le_bytes(whole);
     }
-    let aligned = (0..8).find(|skip| (words.as_ptr() as usize + skip * 8) % 64 == 0).unwrap_or(0);
+    let aligned = (0..8).find(|skip| (words.as_ptr() as usize + skip * 8).is_multiple_of(64)).unwrap_or(0);
     let Some(place) = words.get(aligned..) else { return };
-    if (place.as_ptr() as usize) % 64 != 0 || size_of_val(place) < size_of::<Slot>() {
+    if !(place.as_ptr() as usize).is_multiple_of(64) || size_of_val(place) < size_of::<Slot>() {
         return;
     }
     // SAFETY: aligned, long enough, and a Slot is nothing but atomics.

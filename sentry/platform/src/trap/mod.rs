@@ -32,9 +32,9 @@ use parking_lot::Mutex;
 use process::{Binding, Process};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use task::Task;
 
 /// How to run guests.
@@ -52,6 +52,34 @@ pub struct TrapConfig {
     pub tasks: Option<u64>,
 }
 
+/// Host calls that the sentry makes for this platform once guests run, with the forms and reasons, for the
+/// sentry's own filter.
+pub const SENTRY_CALLS: &[(&str, &str, &str)] = &[
+    (
+        "ioctl",
+        "SECCOMP_IOCTL_NOTIF_RECV, _SEND, _ADDFD, _SET_FLAGS",
+        "doorbells: receive, answer, hand over descriptors",
+    ),
+    ("ioctl", "PIDFD_GET_INFO", "the id of a process that a forker made"),
+    ("pidfd_getfd", "", "listeners and pidfds from guest processes"),
+    ("pidfd_send_signal", "SIGKILL", "ends guest processes"),
+    ("tgkill", "SIGURG", "interrupts a task that runs guest code"),
+    ("process_vm_readv", "", "guest memory"),
+    ("process_vm_writev", "", "guest memory"),
+    ("futex", "", "locks, and words shared with forkers"),
+    ("memfd_create", "", "the shared area of a new guest process"),
+    ("ftruncate", "", "its size"),
+    ("fcntl", "F_ADD_SEALS", "it does not shrink"),
+    ("mmap", "", "it is mapped; stacks of worker threads"),
+    ("munmap", "", "the same"),
+    ("mprotect", "", "guard pages of worker threads"),
+    ("clone3", "threads only", "worker threads"),
+    ("close", "", "descriptors of processes that ended"),
+    ("waitid", "P_PIDFD", "reaps guest processes"),
+    ("epoll_ctl", "", "watches pidfds"),
+    ("epoll_wait", "", "watches pidfds"),
+];
+
 /// What all parts share.
 pub struct Runtime {
     reaper: reaper::Reaper,
@@ -61,6 +89,8 @@ pub struct Runtime {
     /// Tasks that want a processor.
     busy: AtomicUsize,
     zygote: Mutex<Option<Zygote>>,
+    /// A process made before it is needed.
+    spare: Mutex<Option<Binding>>,
     /// Where the vDSO lies in every guest, 0 if nowhere.
     vdso: AtomicU64,
 }
@@ -74,8 +104,26 @@ struct Zygote {
 }
 
 impl Runtime {
-    /// A thread in a fresh process.
-    fn fresh(&self) -> Result<Binding, CallError> {
+    /// A thread in a fresh process, which is most often ready already.
+    fn fresh(self: &Arc<Self>) -> Result<Binding, CallError> {
+        let ready = self.spare.lock().take().filter(|bind| bind.process.ended().is_none());
+        let bind = match ready {
+            Some(bind) => bind,
+            None => self.breed()?,
+        };
+        let rt = Arc::downgrade(self);
+        self.pool.run(Box::new(move || {
+            let Some(rt) = rt.upgrade() else { return };
+            // Whoever cannot have a spare will ask for a process when it needs one, and hear why.
+            if let Ok(bind) = rt.breed() {
+                *rt.spare.lock() = Some(bind);
+            }
+        }));
+        Ok(bind)
+    }
+
+    /// Makes a fresh process.
+    fn breed(&self) -> Result<Binding, CallError> {
         let mut guard = self.zygote.lock();
         let zygote = guard.as_mut().ok_or(CallError::Gone)?;
         let pending = (zygote.bind.listener.as_fd(), zygote.bell);
@@ -92,10 +140,12 @@ pub struct TrapPlatform {
 }
 
 impl TrapPlatform {
-    /// Starts the zygote. To be called before the sentry restricts itself.
+    /// Starts the zygote. To be called before the sentry restricts itself, on a thread that lives as long as the
+    /// sentry (the zygote dies with it). Each guest process costs the sentry one descriptor, each task another.
     ///
     /// # Errors
     /// One line that says what the host does not allow.
+    #[expect(clippy::new_ret_no_self, reason = "callers know platforms by their trait alone")]
     pub fn new(config: &TrapConfig) -> Result<Arc<dyn Platform>, String> {
         if !hostcalls::has_fsgsbase() {
             return Err("the trap platform needs FSGSBASE (Linux 5.9, nofsgsbase not given)".to_owned());
@@ -110,9 +160,8 @@ impl TrapPlatform {
         head.cmd_kind.store(layout::CMD_THREAD, Relaxed);
         head.cmd_slot.store(1, Relaxed);
         head.cmd_seq.store(1, Release);
-        let booted = ctl
-            .with_file(|file| Ok(boot::boot(config, file.as_fd())))
-            .map_err(text("shared memory"))??;
+        let booted =
+            ctl.with_file(|file| Ok(boot::boot(config, file.as_fd()))).map_err(text("shared memory"))??;
         ctl.close();
         let rt = Runtime {
             reaper: reaper::Reaper::new().map_err(text("reaper"))?,
@@ -121,6 +170,7 @@ impl TrapPlatform {
             pool: Arc::default(),
             busy: AtomicUsize::new(0),
             zygote: Mutex::new(None),
+            spare: Mutex::new(None),
             vdso: AtomicU64::new(0),
         };
         let rt = Arc::new(rt);
@@ -154,6 +204,7 @@ impl Platform for TrapPlatform {
 impl Drop for TrapPlatform {
     fn drop(&mut self) {
         self.rt.zygote.lock().take();
+        self.rt.spare.lock().take();
         if let Some(init) = &self.init {
             hostcalls::pidfd_kill(init.as_fd());
             let _ = hostcalls::reap(init.as_fd());

@@ -143,7 +143,7 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
     let mut count = 0u32;
     loop {
         count = count.wrapping_add(1);
-        if hot.is_empty() || count % 64 == 0 {
+        if hot.is_empty() || count.is_multiple_of(64) {
             join(rt, hot);
             if hot.is_empty() {
                 return;

@@ -373,8 +373,7 @@ impl Port for TrapPort<'_> {
         let xstate = self.frame_xstate();
         let bind = self.bind.clone();
         let close = self.close.take().unwrap_or(0);
-        let (child, number) =
-            bind.process.fork((bind.listener.as_fd(), bell), close, bind.slot, xstate)?;
+        let (child, number) = bind.process.fork((bind.listener.as_fd(), bell), close, bind.slot, xstate)?;
         self.close = Some(number);
         Ok(Task::create(&self.task.rt, sink, child, start))
     }

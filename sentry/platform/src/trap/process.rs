@@ -59,7 +59,7 @@ impl Binding {
     }
 }
 
-const RESERVED: [std::ops::Range<u64>; 1] = [layout::REGION_START..layout::TASK_END];
+const RESERVED: std::ops::Range<u64> = layout::REGION_START..layout::TASK_END;
 
 fn errno(error: std::io::Error) -> CallError {
     CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO))
@@ -67,7 +67,13 @@ fn errno(error: std::io::Error) -> CallError {
 
 impl Process {
     /// Takes charge of a host process that just began.
-    pub fn new(rt: &Arc<Runtime>, pidfd: OwnedFd, ctl: Ctl, first: u32, vdso: u64) -> Result<Arc<Process>, CallError> {
+    pub fn new(
+        rt: &Arc<Runtime>,
+        pidfd: OwnedFd,
+        ctl: Ctl,
+        first: u32,
+        vdso: u64,
+    ) -> Result<Arc<Process>, CallError> {
         let info = hostcalls::pidfd_info(pidfd.as_fd()).map_err(errno)?;
         let own = std::process::id() as i32;
         if info.ppid != own || info.tgid <= 0 {
@@ -323,7 +329,7 @@ impl Space for Process {
     }
 
     fn reserved(&self) -> &[std::ops::Range<u64>] {
-        &RESERVED
+        std::slice::from_ref(&RESERVED)
     }
 
     fn vdso(&self) -> Option<u64> {

@@ -26,7 +26,10 @@ impl Reaper {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let watched = Arc::new(Watched::default());
         let (poll, seen) = (epoll.clone(), watched.clone());
-        std::thread::Builder::new().name("reaper".into()).stack_size(128 * 1024).spawn(move || run(&poll, &seen))?;
+        std::thread::Builder::new()
+            .name("reaper".into())
+            .stack_size(128 * 1024)
+            .spawn(move || run(&poll, &seen))?;
         Ok(Reaper { epoll, watched, next: AtomicU64::new(0) })
     }
 
@@ -34,7 +37,12 @@ impl Reaper {
     pub fn watch(&self, process: &Arc<Process>) -> io::Result<()> {
         let key = self.next.fetch_add(1, Relaxed);
         self.watched.lock().insert(key, (process.pidfd.clone(), Arc::downgrade(process)));
-        let added = epoll::add(&self.epoll, process.pidfd.as_fd(), epoll::EventData::new_u64(key), epoll::EventFlags::IN);
+        let added = epoll::add(
+            &self.epoll,
+            process.pidfd.as_fd(),
+            epoll::EventData::new_u64(key),
+            epoll::EventFlags::IN,
+        );
         if added.is_err() {
             self.watched.lock().remove(&key);
         }
@@ -44,7 +52,12 @@ impl Reaper {
     /// Ends the reaper's thread.
     pub fn stop(&self) {
         if let Ok(event) = rustix::event::eventfd(1, rustix::event::EventfdFlags::CLOEXEC) {
-            let _ = epoll::add(&self.epoll, event.as_fd(), epoll::EventData::new_u64(u64::MAX), epoll::EventFlags::IN);
+            let _ = epoll::add(
+                &self.epoll,
+                event.as_fd(),
+                epoll::EventData::new_u64(u64::MAX),
+                epoll::EventFlags::IN,
+            );
             // The set keeps a copy of what it watches only as long as the descriptor is open.
             std::mem::forget(event);
         }

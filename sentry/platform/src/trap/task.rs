@@ -11,8 +11,8 @@ use lazaret_shim::layout;
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// Where a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

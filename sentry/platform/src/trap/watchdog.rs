@@ -33,7 +33,10 @@ impl Watchdog {
             wake: Condvar::new(),
         });
         let own = dog.clone();
-        std::thread::Builder::new().name("watchdog".into()).stack_size(128 * 1024).spawn(move || own.run())?;
+        std::thread::Builder::new()
+            .name("watchdog".into())
+            .stack_size(128 * 1024)
+            .spawn(move || own.run())?;
         Ok(dog)
     }
 
@@ -90,7 +93,11 @@ impl Watchdog {
                 any = true;
                 continue;
             };
-            let kick = if st.kicked && st.run == Run::Running && st.kick_at.1 == st.replied { st.kick_at.0 } else { 0 };
+            let kick = if st.kicked && st.run == Run::Running && st.kick_at.1 == st.replied {
+                st.kick_at.0
+            } else {
+                0
+            };
             any |= since != 0 || kick != 0;
             if (since != 0 && since < late) || (kick != 0 && kick < late) {
                 st.bind.process.destroy();
