@@ -6,6 +6,7 @@
 //!
 //! All of the sentry's `unsafe` code lives in this crate.
 
+pub mod confine;
 pub mod guestfilter;
 mod hostcalls;
 pub mod regs;

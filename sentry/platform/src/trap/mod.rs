@@ -24,6 +24,7 @@ mod watchdog;
 mod worker;
 mod xstate;
 
+pub use boot::vdso_extent;
 pub use ctl::fuzz_slot;
 
 use crate::{CallError, NewTask, Platform, TaskSink, guestfilter, hostcalls};
@@ -46,6 +47,8 @@ pub struct TrapConfig {
     /// A directory of the caller's root to mount the guests' empty root on; `None` if the caller's root is empty
     /// already, which guests then share.
     pub empty_dir: Option<PathBuf>,
+    /// [`vdso_extent`] of this process, when its root is empty by now; `None`: it is looked up.
+    pub vdso: Option<(u64, u64)>,
     /// Most bytes of address space of one guest process (RLIMIT_AS).
     pub address_space: Option<u64>,
     /// Most guest threads (RLIMIT_NPROC, counted in the guests' user namespace).
@@ -152,7 +155,7 @@ impl TrapPlatform {
         }
         let text = |what: &'static str| move |e: std::io::Error| format!("{what}: {e}");
         let ctl = ctl::Ctl::new().map_err(text("shared memory"))?;
-        let (before, size) = boot::vdso_extent();
+        let (before, size) = config.vdso.unwrap_or_else(boot::vdso_extent);
         let head = ctl.head();
         head.vdso_before.store(before, Relaxed);
         head.vdso_size.store(size, Relaxed);

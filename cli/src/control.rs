@@ -1,0 +1,93 @@
+//! What launcher and sentry say to each other: single packets on a seqpacket socket.
+
+use rustix::net::{RecvFlags, SendFlags};
+use std::os::fd::AsFd;
+
+/// A packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// To the sentry: the launcher got this signal.
+    Signal(i32),
+    /// To the launcher: the sentry's pid, from the process that started it.
+    Pid(i32),
+    /// To the launcher: the run could not begin; the exit status and a line for standard error.
+    Failed(u8, String),
+    /// To the launcher: the program was stopped by job control.
+    Stopped,
+    /// To the launcher: lines for standard error.
+    Lines(String),
+    /// To the launcher: the program exited.
+    Exited(u8),
+    /// To the launcher: a signal killed the program.
+    Killed(i32),
+}
+
+/// Longest packet.
+const MAX: usize = 8192;
+
+impl Message {
+    fn encode(&self) -> Vec<u8> {
+        let with = |tag: u8, rest: &[u8]| [&[tag], rest].concat();
+        match self {
+            Message::Signal(n) => with(b's', &n.to_le_bytes()),
+            Message::Pid(n) => with(b'p', &n.to_le_bytes()),
+            Message::Failed(code, text) => with(b'f', &[&[*code], text.as_bytes()].concat()),
+            Message::Stopped => with(b't', &[]),
+            Message::Lines(text) => with(b'l', text.as_bytes()),
+            Message::Exited(code) => with(b'e', &[*code]),
+            Message::Killed(n) => with(b'k', &n.to_le_bytes()),
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Message> {
+        let (tag, rest) = bytes.split_first()?;
+        let number = || rest.first_chunk::<4>().map(|n| i32::from_le_bytes(*n));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match tag {
+            b's' => number().map(Message::Signal),
+            b'p' => number().map(Message::Pid),
+            b'f' => rest.split_first().map(|(code, rest)| Message::Failed(*code, text(rest))),
+            b't' => Some(Message::Stopped),
+            b'l' => Some(Message::Lines(text(rest))),
+            b'e' => rest.first().map(|code| Message::Exited(*code)),
+            b'k' => number().map(Message::Killed),
+            _ => None,
+        }
+    }
+
+    /// Sends it. A receiver that is gone is found out by its end.
+    pub fn send(&self, socket: impl AsFd) {
+        let mut bytes = self.encode();
+        bytes.truncate(MAX);
+        let _ = rustix::net::send(socket, &bytes, SendFlags::NOSIGNAL);
+    }
+
+    /// The next one; `None` at the end of the socket. Packets that say nothing known are passed over.
+    pub fn receive(socket: impl AsFd) -> Option<Message> {
+        let mut buffer = [0; MAX];
+        loop {
+            let length = match rustix::net::recv(socket.as_fd(), &mut buffer[..], RecvFlags::empty()) {
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(_) | Ok((0, _)) => return None,
+                Ok((length, _)) => length,
+            };
+            if let Some(message) = buffer.get(..length).and_then(Message::decode) {
+                return Some(message);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Message::*;
+
+    #[test]
+    fn packets_come_back_as_they_went() {
+        for message in [Signal(2), Pid(77), Failed(127, "x: no".into()), Stopped, Lines("a\nb".into()), Exited(3), Killed(9)] {
+            assert_eq!(super::Message::decode(&message.encode()), Some(message));
+        }
+        assert_eq!(super::Message::decode(&[]), None);
+        assert_eq!(super::Message::decode(b"s1"), None);
+    }
+}

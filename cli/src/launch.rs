@@ -1,0 +1,340 @@
+//! `lazaret do`: starts gofer and sentry, passes signals on, waits for the end.
+//!
+//! The launcher stays in the namespaces it was started in. It opens nothing for the guest but the report and the
+//! trace, and answers the gofer of an ordinary user what owner a file has ([`gofer::serve_ids`]).
+
+use crate::control::Message;
+use crate::options::{DoOptions, PlatformName};
+use crate::setup::{self, GoferSetup, Ids, MountSetup, SentrySetup, Text};
+use gofer::{GoferConfig, HideRule, Mount};
+use platform::confine::host;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, Signal, WaitOptions, geteuid, waitpid};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+/// Signals that go to the program.
+const FORWARDED: &[i32] = &[
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGWINCH,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+];
+
+/// Runs the command; its exit status.
+pub fn run(options: &DoOptions) -> ExitCode {
+    match start(options).and_then(|mut run| run.watch()) {
+        Ok(code) => ExitCode::from(code),
+        Err(text) => crate::failure(&text),
+    }
+}
+
+struct Run {
+    control: OwnedFd,
+    signals: OwnedFd,
+    ready: Option<io::PipeReader>,
+    gofer_line: Vec<u8>,
+    sentry: Option<Pid>,
+    gofer: Option<Pid>,
+}
+
+fn start(options: &DoOptions) -> Result<Run, String> {
+    let text = |what: &'static str| move |e: io::Error| format!("{what}: {e}");
+    let mounts = mounts(options)?;
+    let report = options.report.as_ref().map(|path| create(path)).transpose()?;
+    let trace = match &options.trace {
+        Some(path) if path == Path::new("-") => Some(duplicate(io::stderr().as_fd()).map_err(text("standard error"))?),
+        Some(path) => Some(create(path)?),
+        None => None,
+    };
+    let signals = host::signal_fd(FORWARDED).map_err(text("signals"))?;
+    let (control, control_theirs) = pair().map_err(text("control socket"))?;
+    let lanes = std::thread::available_parallelism().map_or(2, |n| n.get().min(8));
+    let lanes: Result<Vec<_>, _> = (0..lanes).map(|_| pair_of_roles()).collect();
+    let (sentry_lanes, gofer_lanes): (Vec<_>, Vec<_>) = lanes.map_err(text("gofer's sockets"))?.into_iter().unzip();
+    let numbers = |fds: &[OwnedFd]| fds.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>();
+    let tty = open_tty();
+
+    let sentry_setup = SentrySetup {
+        command: options.command.iter().map(|arg| Text::from(arg.as_os_str())).collect(),
+        env: environment(options)?,
+        cwd: match &options.cwd {
+            Some(dir) => Text::from(dir.as_os_str()),
+            None => std::env::current_dir().map_or(Text(b"/".to_vec()), |dir| Text::from(dir.as_os_str())),
+        },
+        cwd_must: options.cwd.is_some(),
+        mounts: mounts
+            .iter()
+            .map(|m| MountSetup { at: Text(m.dst.clone().into_bytes()), writable: m.writable })
+            .collect(),
+        platform: match options.platform {
+            PlatformName::Trap => "trap".to_owned(),
+            PlatformName::Ptrace => "ptrace".to_owned(),
+        },
+        ids: ids(),
+        host_calls: options.host_calls,
+        control: control_theirs.as_raw_fd(),
+        lanes: numbers(&sentry_lanes),
+        report: report.as_ref().map(AsRawFd::as_raw_fd),
+        trace: trace.as_ref().map(AsRawFd::as_raw_fd),
+        tty: tty.as_ref().map(AsRawFd::as_raw_fd),
+    };
+    let mut sentry = role("sentry", &sentry_setup).map_err(text("starting the sentry"))?;
+
+    // Root's gofer sees owners as they are.
+    let oracle = if geteuid().is_root() { None } else { Some(pair().map_err(text("gofer's sockets"))?) };
+    let (ready, ready_theirs) = io::pipe().map_err(text("gofer's pipe"))?;
+    inherit(&ready_theirs).map_err(text("gofer's pipe"))?;
+    let gofer_setup = GoferSetup {
+        config: GoferConfig { mounts, hide: hidden(options)? },
+        lanes: numbers(&gofer_lanes),
+        oracle: oracle.as_ref().map(|(_, theirs)| theirs.as_raw_fd()),
+        ready: ready_theirs.as_raw_fd(),
+    };
+    let mut gofer = role("gofer", &gofer_setup).map_err(text("starting the gofer"))?;
+
+    drop((ready_theirs, gofer_lanes, sentry_lanes, control_theirs, report, trace, tty));
+    if let Some((ours, theirs)) = oracle {
+        drop(theirs);
+        let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || gofer::serve_ids(ours));
+        thread.map_err(text("starting a thread"))?;
+    }
+    // Both end as soon as their namespaces are made.
+    let _ = (sentry.wait(), gofer.wait());
+    Ok(Run { control, signals, ready: Some(ready), gofer_line: Vec::new(), sentry: None, gofer: None })
+}
+
+impl Run {
+    /// Until the program's end: its status.
+    fn watch(&mut self) -> Result<u8, String> {
+        let result = self.turns();
+        // The sentry is the init of everything inside; the gofer ends with its sockets.
+        for pid in [self.sentry, self.gofer].into_iter().flatten() {
+            if result.is_err() {
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+            while let Err(rustix::io::Errno::INTR) = waitpid(Some(pid), WaitOptions::empty()) {}
+        }
+        result
+    }
+
+    fn turns(&mut self) -> Result<u8, String> {
+        loop {
+            let (control, signal, ready) = {
+                let mut fds = vec![
+                    PollFd::new(&self.control, PollFlags::IN),
+                    PollFd::new(&self.signals, PollFlags::IN),
+                ];
+                if let Some(ready) = &self.ready {
+                    fds.push(PollFd::new(ready, PollFlags::IN));
+                }
+                match poll(&mut fds, None) {
+                    Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                    Err(error) => return Err(format!("waiting: {error}")),
+                }
+                let has = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
+                (has(0), has(1), has(2))
+            };
+            if ready {
+                self.gofer_speaks()?;
+            }
+            if signal {
+                while let Some(signal) = host::next_signal(self.signals.as_fd()) {
+                    Message::Signal(signal).send(&self.control);
+                }
+            }
+            if control && let Some(status) = self.sentry_speaks()? {
+                return Ok(status);
+            }
+        }
+    }
+
+    fn gofer_speaks(&mut self) -> Result<(), String> {
+        let mut buffer = [0; 512];
+        let got = self.ready.as_mut().map_or(Ok(0), |ready| ready.read(&mut buffer)).unwrap_or(0);
+        self.gofer_line.extend_from_slice(buffer.get(..got).unwrap_or_default());
+        if got > 0 && !self.gofer_line.ends_with(b"\n") {
+            return Ok(());
+        }
+        self.ready = None;
+        let line = String::from_utf8_lossy(&self.gofer_line).trim_end().to_owned();
+        match line.split_once(' ') {
+            Some(("ok", pid)) => {
+                self.gofer = pid.parse().ok().and_then(Pid::from_raw);
+                Ok(())
+            }
+            Some(("error", text)) => Err(text.to_owned()),
+            _ => Err("the gofer did not start".to_owned()),
+        }
+    }
+
+    fn sentry_speaks(&mut self) -> Result<Option<u8>, String> {
+        let Some(message) = Message::receive(&self.control) else { return Err(self.end_of_sentry()) };
+        match message {
+            Message::Pid(pid) => self.sentry = Pid::from_raw(pid),
+            Message::Lines(lines) => eprint!("{lines}"),
+            Message::Stopped => {
+                // As the shell expects of a job; it goes on by SIGCONT, which goes to the program.
+                let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+            }
+            Message::Failed(code, text) => {
+                // A gofer that did not start is the cause of what the sentry says about it.
+                if self.ready.is_some() {
+                    self.gofer_speaks()?;
+                }
+                eprintln!("lazaret: {text}");
+                return Ok(Some(code));
+            }
+            Message::Exited(code) => return Ok(Some(code)),
+            Message::Killed(signal) => return Ok(Some(128u8.wrapping_add(signal as u8))),
+            Message::Signal(_) => {}
+        }
+        Ok(None)
+    }
+
+    fn end_of_sentry(&mut self) -> String {
+        let Some(pid) = self.sentry.take() else { return "the sentry did not start".to_owned() };
+        match waitpid(Some(pid), WaitOptions::empty()) {
+            Ok(Some((_, status))) if status.terminating_signal().is_some() => {
+                format!("the sentry was killed by signal {}", status.terminating_signal().unwrap_or_default())
+            }
+            Ok(Some((_, status))) => {
+                format!("the sentry ended with status {}", status.exit_status().unwrap_or_default())
+            }
+            _ => "the sentry ended".to_owned(),
+        }
+    }
+}
+
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    inherit(&theirs)?;
+    Ok((ours, theirs))
+}
+
+/// Both ends are inherited; each role closes what is not its own.
+fn pair_of_roles() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (one, other) = pair()?;
+    inherit(&one)?;
+    Ok((one, other))
+}
+
+fn inherit(fd: impl AsFd) -> io::Result<()> {
+    Ok(fcntl_setfd(fd, FdFlags::empty())?)
+}
+
+fn duplicate(fd: impl AsFd) -> io::Result<OwnedFd> {
+    let fd = rustix::io::fcntl_dupfd_cloexec(fd, 3)?;
+    inherit(&fd)?;
+    Ok(fd)
+}
+
+fn create(path: &Path) -> Result<OwnedFd, String> {
+    let file = File::create(path).and_then(|file| duplicate(file.as_fd()));
+    file.map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The controlling terminal, if there is one and a standard stream is a terminal.
+fn open_tty() -> Option<OwnedFd> {
+    let shown = [io::stdin().as_fd(), io::stdout().as_fd(), io::stderr().as_fd()]
+        .into_iter()
+        .any(rustix::termios::isatty);
+    if !shown {
+        return None;
+    }
+    let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
+    duplicate(tty.as_fd()).ok()
+}
+
+/// Starts this program in a role. The configuration's descriptor is inherited, as are those named in it.
+fn role(name: &str, setup: &impl serde::Serialize) -> io::Result<Child> {
+    let setup = setup::store(setup)?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(format!("lazaret-{name}")).arg(format!("--role={name}")).arg(setup.as_raw_fd().to_string());
+    // The program's environment comes by the configuration.
+    command.env_clear();
+    if name == "gofer" {
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+    }
+    command.spawn()
+}
+
+fn ids() -> Ids {
+    let groups = rustix::process::getgroups().unwrap_or_default();
+    // Reading the mask means to set it; this process makes its files before.
+    let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    Ids {
+        uid: geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        groups: groups.iter().map(|gid| gid.as_raw()).collect(),
+        umask: mask.as_raw_mode(),
+    }
+}
+
+fn environment(options: &DoOptions) -> Result<Vec<Text>, String> {
+    let mut env: Vec<(OsString, OsString)> = Vec::new();
+    if !options.clear_env {
+        env.extend(std::env::vars_os());
+    }
+    for given in &options.env {
+        let bytes = given.as_bytes();
+        let equals = bytes.iter().position(|byte| *byte == b'=').filter(|at| *at > 0);
+        let Some((name, value)) = equals.map(|at| bytes.split_at(at)) else {
+            return Err(format!("--env {}: not of the form K=V", given.display()));
+        };
+        let (name, value) = (OsStr::from_bytes(name), OsStr::from_bytes(value.get(1..).unwrap_or_default()));
+        env.retain(|(other, _)| other != name);
+        env.push((name.to_owned(), value.to_owned()));
+    }
+    Ok(env.iter().map(|(k, v)| Text([k.as_bytes(), b"=", v.as_bytes()].concat())).collect())
+}
+
+fn absolute(path: &Path) -> Result<String, String> {
+    let absolute = std::path::absolute(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    match absolute.into_os_string().into_string() {
+        Ok(text) => Ok(text),
+        Err(text) => Err(format!("{}: not UTF-8", text.display())),
+    }
+}
+
+/// The root first, then what is mounted over it.
+fn mounts(options: &DoOptions) -> Result<Vec<Mount>, String> {
+    let existing = |path: &PathBuf| {
+        let text = absolute(path)?;
+        std::fs::metadata(&text).map_err(|e| format!("{text}: {e}"))?;
+        Ok::<_, String>(text)
+    };
+    let mut mounts = vec![Mount { src: existing(&options.root)?, dst: "/".to_owned(), writable: false }];
+    for (paths, writable) in [(&options.show, false), (&options.write, true)] {
+        for path in paths {
+            let src = existing(path)?;
+            mounts.push(Mount { dst: src.clone(), src, writable });
+        }
+    }
+    // A mount below another comes after it.
+    if let Some((_, rest)) = mounts.split_first_mut() {
+        rest.sort_by_key(|mount| mount.dst.len());
+    }
+    Ok(mounts)
+}
+
+fn hidden(options: &DoOptions) -> Result<Vec<HideRule>, String> {
+    let mut rules = gofer::hidden::default_rules(&std::fs::read_to_string("/etc/passwd").unwrap_or_default());
+    for path in &options.hide {
+        rules.push(HideRule { rule: "hide".to_owned(), path: absolute(path)? });
+    }
+    Ok(rules)
+}

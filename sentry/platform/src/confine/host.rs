@@ -1,0 +1,114 @@
+//! Host calls of launcher and sentry start-up that no safe wrapper offers. One operation each.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+fn check(ret: i64) -> io::Result<i64> {
+    if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(ret) }
+}
+
+/// Forks into new user, mount, pid, network, IPC and UTS namespaces, as a child of this process's parent.
+/// Gives the child's pid, or `None` in the child.
+///
+/// This process must have one thread only: the child has no other, and locks that another holds stay held.
+pub fn fork_confined() -> io::Result<Option<i32>> {
+    let flags = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_PARENT;
+    // SAFETY: without CLONE_VM and with a null stack this is fork(2): the child goes on with a copy of this stack,
+    // and nothing is written to memory (no *_SETTID flag).
+    let pid = check(unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags), 0, 0, 0, 0) })?;
+    Ok(if pid == 0 { None } else { Some(pid as i32) })
+}
+
+/// Closes every descriptor above 2 but `keep`. For a process's start, before anything owns others.
+pub fn close_all_but(keep: &[RawFd]) {
+    let mut keep: Vec<u32> = keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).filter(|fd| *fd > 2).collect();
+    keep.sort_unstable();
+    let mut first = 3;
+    for fd in keep.into_iter().chain([u32::MAX]) {
+        if fd > first {
+            // SAFETY: the call touches no memory; the caller says that nobody owns the descriptors.
+            unsafe { libc::close_range(first, fd - 1, 0) };
+        }
+        first = fd.saturating_add(1);
+    }
+}
+
+/// Takes over a descriptor that this process inherited.
+///
+/// # Errors
+/// `EBADF` when there is none. Nothing else of the process may own it.
+pub fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers and touches no memory.
+    if fd < 0 || unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: it is open, and the caller says that nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Ends the process without running anything more of it.
+pub fn exit_now(status: i32) -> ! {
+    // SAFETY: the call does not return and touches no memory.
+    unsafe { libc::_exit(status) }
+}
+
+/// Blocks these signals in this thread and those it makes, and gives a descriptor that reads them.
+pub fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
+    // SAFETY: all-zero is a valid set; each call gets a valid pointer to it.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        for signal in signals {
+            libc::sigaddset(&raw mut set, *signal);
+        }
+        check(libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()).into())?;
+        let fd = check(libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK).into())?;
+        Ok(OwnedFd::from_raw_fd(fd as RawFd))
+    }
+}
+
+/// The number of the next signal of a [`signal_fd`], if there is one.
+pub fn next_signal(fd: BorrowedFd<'_>) -> Option<i32> {
+    let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
+    // SAFETY: the buffer is as long as said.
+    let got = unsafe { libc::read(fd.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) };
+    let (number, _) = info.split_first_chunk::<4>()?;
+    (got == info.len() as isize).then(|| i32::from_ne_bytes(*number))
+}
+
+/// Keeps the allocator at two arenas: threads come and go here, and each arena keeps memory of its own.
+pub fn few_arenas() {
+    // SAFETY: a setting of the C library's allocator; no memory is touched by the caller.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
+}
+
+/// Handles SIGSYS: one line with the call's number, then the end of the process. The call was not made.
+pub fn report_refused_calls() -> io::Result<()> {
+    extern "C" fn refused(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+        let mut text = *b"lazaret: the sentry's filter refused host call 0000\n";
+        // SAFETY: the kernel passes a siginfo; si_syscall lies at byte 24 (asm-generic/siginfo.h).
+        let mut number = unsafe { info.cast::<u8>().add(24).cast::<i32>().read() };
+        for place in text.iter_mut().rev().skip(1).take(4) {
+            *place = b'0' + (number.rem_euclid(10)) as u8;
+            number /= 10;
+        }
+        // SAFETY: write(2) of a local buffer; _exit does not return. Both may be called in a handler.
+        unsafe {
+            libc::write(2, text.as_ptr().cast(), text.len());
+            libc::_exit(125)
+        }
+    }
+    // SAFETY: the handler calls only async-signal-safe functions; the struct is zeroed and then filled in.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = refused as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        check(libc::sigaction(libc::SIGSYS, &raw const action, std::ptr::null_mut()).into())?;
+    }
+    Ok(())
+}
