@@ -98,8 +98,9 @@ fn start(options: &DoOptions) -> Result<Run, String> {
     let oracle = if geteuid().is_root() { None } else { Some(pair().map_err(text("gofer's sockets"))?) };
     let (ready, ready_theirs) = io::pipe().map_err(text("gofer's pipe"))?;
     inherit(&ready_theirs).map_err(text("gofer's pipe"))?;
+    let homes = gofer::hidden::default_homes(&std::fs::read_to_string("/etc/passwd").unwrap_or_default());
     let gofer_setup = GoferSetup {
-        config: GoferConfig { mounts, hide: hidden(options)? },
+        config: GoferConfig { mounts, hide: hidden(options)?, homes },
         lanes: numbers(&gofer_lanes),
         oracle: oracle.as_ref().map(|(_, theirs)| theirs.as_raw_fd()),
         ready: ready_theirs.as_raw_fd(),
@@ -332,7 +333,7 @@ fn mounts(options: &DoOptions) -> Result<Vec<Mount>, String> {
 }
 
 fn hidden(options: &DoOptions) -> Result<Vec<HideRule>, String> {
-    let mut rules = gofer::hidden::default_rules(&std::fs::read_to_string("/etc/passwd").unwrap_or_default());
+    let mut rules = gofer::hidden::default_rules();
     for path in &options.hide {
         rules.push(HideRule { rule: "hide".to_owned(), path: absolute(path)? });
     }
