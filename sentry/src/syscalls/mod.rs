@@ -1,5 +1,32 @@
 //! Handlers, one file per man-page verb, and the dispatch generated from the table.
 
+pub mod arch_prctl;
+pub mod capget;
+pub mod clone;
+pub mod execve;
+pub mod exit;
+pub mod get_robust_list;
+pub mod getpid;
+pub mod getrlimit;
+pub mod getuid;
+pub mod kill;
+pub mod personality;
+pub mod pidfd_open;
+pub mod prctl;
+pub mod restart_syscall;
+pub mod rseq;
+pub mod sched;
+pub mod setpgid;
+pub mod setuid;
+pub mod sigaction;
+pub mod sigaltstack;
+pub mod sigpending;
+pub mod sigprocmask;
+pub mod sigreturn;
+pub mod sigsuspend;
+pub mod sigtimedwait;
+pub mod wait;
+
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
@@ -10,6 +37,7 @@ macro_rules! answer {
         answer!($cx, $a, Partial, ($module::$function), $note, $($arg: $ty),*)
     };
     ($cx:ident, $a:ident, Partial, ($module:ident :: $function:ident), $note:literal, $($arg:ident : $ty:ty),*) => {{
+        #[allow(unused_mut)]
         let mut registers = $a.into_iter();
         // A table row has at most six arguments, as many as there are registers.
         $(let $arg = <$ty as Arg>::from_raw(registers.next().unwrap_or_default());)*

@@ -9,6 +9,7 @@ use crate::signal::{NO_STACK, send};
 use crate::vfs::file::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use syscall_table::abi::open::AT_FDCWD;
 use syscall_table::abi::getauxval::*;
 use syscall_table::abi::getrlimit::RLIMIT_STACK;
 use syscall_table::abi::mmap::*;
@@ -90,8 +91,13 @@ pub(crate) fn first(cx: &mut Cx, program: Program) -> SysResult<()> {
 }
 
 /// Opens a program by path from the working directory.
-pub(crate) fn open_program(cx: &mut Cx, path: &[u8]) -> SysResult<Arc<File>> {
-    let _ = (cx, path);
+fn open_program(cx: &mut Cx, path: &[u8]) -> SysResult<Arc<File>> {
+    open_at(cx, AT_FDCWD, path, 0)
+}
+
+/// Opens a program for execution; `flags`: AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW.
+pub(crate) fn open_at(cx: &mut Cx, dirfd: i32, path: &[u8], flags: i32) -> SysResult<Arc<File>> {
+    let _ = (cx, dirfd, path, flags);
     Err(Fail::gap(Errno::ENOSYS, "no files yet"))
 }
 

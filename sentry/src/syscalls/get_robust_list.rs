@@ -1,0 +1,28 @@
+//! set_robust_list(2), get_robust_list(2).
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use std::sync::atomic::Ordering;
+use syscall_table::errno::Errno;
+
+/// Size of struct robust_list_head.
+const HEAD_SIZE: usize = 24;
+
+pub fn set_robust_list(cx: &mut Cx, head: Addr, len: usize) -> SysResult {
+    if len != HEAD_SIZE {
+        return Err(Errno::EINVAL.into());
+    }
+    cx.task.robust_list.store(head.addr(), Ordering::Relaxed);
+    Ok(0)
+}
+
+pub fn get_robust_list(cx: &mut Cx, pid: Pid, head_ptr: Out<u64>, len_ptr: Out<u64>) -> SysResult {
+    let task = if pid.raw() == 0 { cx.task.clone() } else { cx.kernel().tree.task(pid.raw())? };
+    if task.process.pid != cx.task.process.pid && !cx.task.creds().may_signal(&task.creds()) {
+        return Err(Errno::EPERM.into());
+    }
+    cx.write_value(len_ptr.addr(), &(HEAD_SIZE as u64))?;
+    cx.write_value(head_ptr.addr(), &task.robust_list.load(Ordering::Relaxed))?;
+    Ok(0)
+}

@@ -1,0 +1,64 @@
+//! pidfd_open(2), pidfd_send_signal(2).
+
+use super::kill::deliver;
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::{Fail, SysResult};
+use crate::task::pidfd;
+use syscall_table::abi::clone::*;
+use syscall_table::abi::getrlimit::RLIMIT_NOFILE;
+use syscall_table::abi::sigaction::*;
+use syscall_table::errno::Errno;
+
+pub fn pidfd_open(cx: &mut Cx, pid: Pid, flags: PidfdFlags) -> SysResult {
+    if flags.has(PIDFD_THREAD) {
+        return Err(Fail::gap(Errno::EINVAL, "pidfd_open flag PIDFD_THREAD"));
+    }
+    if flags.unknown(PIDFD_NONBLOCK) != 0 || pid.raw() <= 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let process = match cx.kernel().tree.process(pid.raw()) {
+        Ok(process) => process,
+        // A task that leads no group: EINVAL before 6.9, ENOENT since.
+        Err(_) if cx.kernel().tree.task(pid.raw()).is_ok() => return Err(Errno::ENOENT.into()),
+        Err(fail) => return Err(fail),
+    };
+    let nonblock = (flags.bits() & PIDFD_NONBLOCK) as i32;
+    let limit = cx.task.process.limit(RLIMIT_NOFILE);
+    let fd = cx.task.files().install(pidfd::file(&process, nonblock), true, 0, limit)?;
+    Ok(fd as u64)
+}
+
+pub fn pidfd_send_signal(
+    cx: &mut Cx,
+    pidfd: Fd,
+    sig: Signal,
+    info: In<Siginfo>,
+    flags: PidfdFlags,
+) -> SysResult {
+    if flags.unknown(PIDFD_SIGNAL_THREAD_GROUP) != 0 {
+        return Err(Fail::gap(Errno::EINVAL, "pidfd_send_signal flags"));
+    }
+    let process = pidfd::process(&*cx.task.files().get(pidfd.raw())?)?;
+    if !(0..=SIGRTMAX).contains(&sig.raw()) {
+        return Err(Errno::EINVAL.into());
+    }
+    let info = if info.is_null() {
+        Siginfo::kill(sig.raw(), SI_USER, cx.task.process.pid, cx.task.creds().uid)
+    } else {
+        let given: Siginfo = cx.read_value(info.addr())?;
+        if given.si_signo != sig.raw() {
+            return Err(Errno::EINVAL.into());
+        }
+        let own = process.pid == cx.task.process.pid;
+        if !own && (given.si_code >= 0 || given.si_code == SI_TKILL) {
+            return Err(Errno::EPERM.into());
+        }
+        given
+    };
+    if process.thread_count() == 0 && cx.kernel().tree.process(process.pid).is_err() {
+        return Err(Errno::ESRCH.into());
+    }
+    deliver(cx, &process, None, info)?;
+    Ok(0)
+}

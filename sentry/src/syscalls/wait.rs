@@ -1,0 +1,107 @@
+//! wait4(2), waitid(2).
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::{Restart, SysResult};
+use crate::task::pidfd;
+use crate::task::wait::{Change, Which, look};
+use crate::wait::Ready;
+use syscall_table::abi::sigaction::*;
+use syscall_table::abi::wait::*;
+use syscall_table::errno::Errno;
+use zerocopy::FromZeros;
+
+fn own_group(cx: &Cx) -> i32 {
+    cx.kernel().tree.pgid(cx.task.process.pid)
+}
+
+/// None: nothing yet, and the caller does not want to wait.
+fn wait(cx: &mut Cx, which: Which, options: i32) -> SysResult<Option<Change>> {
+    cx.wait_on(&cx.task.process.child_wait, Ready::IN);
+    match look(cx.task, which, options)? {
+        Some(change) => Ok(Some(change)),
+        None if options & WNOHANG != 0 => Ok(None),
+        None => cx.block(Restart::Sys),
+    }
+}
+
+pub fn wait4(
+    cx: &mut Cx,
+    pid: Pid,
+    wstatus: Out<WaitStatus>,
+    options: WaitFlags,
+    rusage: Out<Rusage>,
+) -> SysResult {
+    let known = WNOHANG | WUNTRACED | WCONTINUED | __WNOTHREAD | __WCLONE | __WALL;
+    if options.unknown(known) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let which = match pid.raw() {
+        i32::MIN => return Err(Errno::ESRCH.into()),
+        -1 => Which::Any,
+        0 => Which::Group(own_group(cx)),
+        pid if pid < 0 => Which::Group(-pid),
+        pid => Which::Pid(pid),
+    };
+    let Some(change) = wait(cx, which, options.bits() | WEXITED)? else { return Ok(0) };
+    if !wstatus.is_null() {
+        cx.write_value(wstatus.addr(), &change.status)?;
+    }
+    if !rusage.is_null() {
+        cx.write_value(rusage.addr(), &Rusage::new_zeroed())?;
+    }
+    Ok(change.pid as u64)
+}
+
+pub fn waitid(
+    cx: &mut Cx,
+    idtype: IdType,
+    id: Pid,
+    infop: Out<Siginfo>,
+    options: WaitFlags,
+    rusage: Out<Rusage>,
+) -> SysResult {
+    let known = WNOHANG | WNOWAIT | WEXITED | WUNTRACED | WCONTINUED | __WNOTHREAD | __WCLONE | __WALL;
+    if options.unknown(known) != 0 || options.bits() & (WEXITED | WUNTRACED | WCONTINUED) == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut options = options.bits();
+    let which = match (idtype.bits(), id.raw()) {
+        (P_ALL, _) => Which::Any,
+        (P_PID, pid) if pid > 0 => Which::Pid(pid),
+        (P_PGID, 0) => Which::Group(own_group(cx)),
+        (P_PGID, pgid) if pgid > 0 => Which::Group(pgid),
+        (P_PIDFD, fd) if fd >= 0 => {
+            let file = cx.task.files().get(fd)?;
+            let process = pidfd::process(&file)?;
+            if file.nonblocking() {
+                options |= WNOHANG;
+            }
+            Which::Pid(process.pid)
+        }
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    let change = wait(cx, which, options)?;
+    if !rusage.is_null() && change.is_some() {
+        cx.write_value(rusage.addr(), &Rusage::new_zeroed())?;
+    }
+    if !infop.is_null() {
+        let info = change.map_or(Siginfo::new_zeroed(), |change| info(&change));
+        cx.write_value(infop.addr(), &info)?;
+    }
+    Ok(0)
+}
+
+fn info(change: &Change) -> Siginfo {
+    let status = change.status;
+    let (code, value) = if let Some(value) = status.exit_status() {
+        (CLD_EXITED, value)
+    } else if let Some(signal) = status.term_signal() {
+        (CLD_KILLED, signal)
+    } else if let Some(signal) = status.stop_signal().filter(|_| !status.is_continued()) {
+        (CLD_STOPPED, signal)
+    } else {
+        (CLD_CONTINUED, SIGCONT)
+    };
+    Siginfo::child(code, change.pid, change.uid, value, 0, 0)
+}
