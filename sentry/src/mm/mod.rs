@@ -1,12 +1,29 @@
 //! Address spaces: what is mapped where. The pages themselves are the host's business (see the platform).
+//!
+//! - [`area`]: one area; [`layout`]: all of them, and the choice of addresses.
+//! - This file: changes of a space, each a host call through the task's port and the record of it.
+//!
+//! The host merges and splits its own areas by its own rules; the records only need to be right about what is mapped
+//! where, with which rights, from what.
 
-use crate::sync::{Level, Lock};
+pub mod area;
+pub mod layout;
+
 use crate::fail::SysResult;
+use crate::sync::{Guard, Level, Lock};
 use crate::vfs::file::{File, Mapping};
+use area::{Area, Backing};
+pub use layout::{Layout, PAGE, round_up};
 use platform::{CallError, NewTask, Port, Space};
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use syscall_table::abi::*;
 use syscall_table::errno::Errno;
+
+/// vm.mmap_min_addr
+const LOW: u64 = 0x1_0000;
+/// vm.max_map_count
+const MAX_AREAS: usize = 65530;
 
 /// One guest address space.
 pub struct Mm {
@@ -14,24 +31,66 @@ pub struct Mm {
     pub space: Arc<dyn Space>,
     /// Areas, break, accounting. Held across the host calls that change the space.
     pub layout: Lock<Layout>,
+    /// Unique in the sandbox.
+    pub id: u64,
 }
 
-/// Areas and break.
-#[derive(Default, Clone)]
-pub struct Layout {
-    /// Next address for mappings without one, going down.
-    next: u64,
-    /// Start of the break.
-    brk: u64,
-    stack: (u64, u64),
-    /// Where arguments and environment lie: start of arguments, of environment, end.
-    args: (u64, u64, u64),
+/// What to map.
+pub struct Request<'a> {
+    /// The wish, or the order with MAP_FIXED.
+    pub addr: u64,
+    /// Bytes.
+    pub len: u64,
+    /// PROT_READ, PROT_WRITE, PROT_EXEC.
+    pub prot: i32,
+    /// MAP_ flags.
+    pub flags: i32,
+    /// What to map, None for anonymous memory.
+    pub source: Option<Source<'a>>,
+    /// `[heap]`, `[stack]` or empty.
+    pub name: &'static str,
+}
+
+/// A host descriptor to map.
+pub struct Source<'a> {
+    /// The descriptor.
+    pub fd: Arc<OwnedFd>,
+    /// The guest's description.
+    pub file: Option<&'a Arc<File>>,
+    /// Offset in bytes.
+    pub offset: u64,
+}
+
+/// What a futex word is known by in all spaces that share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// In private memory: space and address.
+    Private(u64, u64),
+    /// In shared memory: device, inode, offset.
+    Shared(u64, u64, u64),
+}
+
+static NEXT_ID: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+
+fn random(below: u64) -> u64 {
+    let mut bytes = [0u8; 8];
+    // Without randomness the layout is the same each time, which is still a valid one.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_ne_bytes(bytes) % below.max(1)
 }
 
 impl Mm {
     /// An empty space.
     pub fn new(space: Arc<dyn Space>) -> Arc<Mm> {
-        Arc::new(Mm { space, layout: Lock::new(Level::Mm, Layout::default()) })
+        let high = space.reserved().iter().map(|r| r.start).filter(|s| *s > 1 << 32).min();
+        let high = high.unwrap_or(0x7fff_ffff_f000) & !(PAGE - 1);
+        let layout = Layout { low: LOW, high, base: high, ..Layout::default() };
+        Self::with(space, layout)
+    }
+
+    fn with(space: Arc<dyn Space>, layout: Layout) -> Arc<Mm> {
+        let id = NEXT_ID.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Arc::new(Mm { space, layout: Lock::new(Level::Mm, layout), id })
     }
 
     /// An empty record for a task that has left this space.
@@ -47,11 +106,51 @@ impl Mm {
         &self,
         host: impl FnOnce() -> Result<NewTask, CallError>,
     ) -> SysResult<(Arc<Mm>, NewTask)> {
-        let layout = self.layout.lock();
+        let current = self.layout.lock();
         let new = host()?;
-        let mm =
-            Arc::new(Mm { space: new.space.clone(), layout: Lock::new(Level::Mm, Layout::clone(&layout)) });
-        Ok((mm, new))
+        let mut layout = current.clone();
+        drop(current);
+        layout.lock_future = false;
+        let mut total = layout.total;
+        layout.areas.retain(|start, area| {
+            area.locked = false;
+            if area.dont_fork {
+                total = total.saturating_sub(area.end.saturating_sub(*start));
+            }
+            !area.dont_fork
+        });
+        layout.total = total;
+        Ok((Self::with(new.space.clone(), layout), new))
+    }
+
+    /// Where the stack is; mappings go below it. The whole range is mapped at once, without reserving memory: it
+    /// costs only what is touched.
+    pub fn set_stack(&self, start: u64, end: u64) {
+        let mut layout = self.layout.lock();
+        layout.stack = (start, end);
+        // The gap is what Linux leaves (stack_guard_gap), and some more at random.
+        layout.base = start.saturating_sub(1 << 20).saturating_sub(random(1 << 16) * PAGE);
+    }
+
+    /// Where the heap begins.
+    pub fn set_brk(&self, start: u64) {
+        let mut layout = self.layout.lock();
+        layout.brk_start = start;
+        layout.brk = start;
+    }
+
+    /// Where arguments and environment lie: start of arguments, of environment, end.
+    pub fn set_args(&self, args: u64, env: u64, end: u64) {
+        self.layout.lock().args = (args, env, end);
+    }
+
+    /// A free range below the stack, not mapped yet.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn choose(&self, len: u64) -> SysResult<u64> {
+        let len = round_up(len).ok_or(Errno::ENOMEM)?;
+        self.layout.lock().choose(0, len, false, false).ok_or(Errno::ENOMEM.into())
     }
 
     /// Maps at exactly this address, over what is there. `file`: with the offset in bytes.
@@ -67,44 +166,348 @@ impl Mm {
         flags: i32,
         file: Option<(&Arc<File>, u64)>,
     ) -> SysResult<()> {
-        let _layout = self.layout.lock();
-        match file {
-            None => port.mmap(addr, len, prot, flags, None)?,
+        let name = if addr == self.layout.lock().stack.0 { "[stack]" } else { "" };
+        let source = match file {
+            None => None,
+            // The loader may map what it may execute, readable or not.
             Some((file, offset)) => match file.ops.mmap(file, prot, flags)? {
-                Mapping::Host(fd) => port.mmap(addr, len, prot, flags, Some((fd.as_fd(), offset)))?,
-                Mapping::Anonymous => {
-                    let anonymous = syscall_table::abi::mmap::MAP_ANONYMOUS;
-                    port.mmap(addr, len, prot, flags | anonymous, None)?;
-                }
+                Mapping::Host(fd) => Some(Source { fd, file: Some(file), offset }),
+                Mapping::Anonymous => None,
             },
+        };
+        self.map(port, &Request { addr, len, prot, flags: flags | MAP_FIXED, source, name }).map(|_| ())
+    }
+
+    fn place(&self, layout: &Layout, request: &Request<'_>, len: u64) -> SysResult<u64> {
+        let fixed = request.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0;
+        if !fixed {
+            let anonymous = request.source.is_none();
+            let below_2g = request.flags & MAP_32BIT != 0;
+            return layout.choose(request.addr, len, below_2g, anonymous).ok_or(Errno::ENOMEM.into());
         }
+        if request.addr & (PAGE - 1) != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let end = request.addr.checked_add(len).ok_or(Errno::ENOMEM)?;
+        if end > layout.high {
+            return Err(Errno::ENOMEM.into());
+        }
+        if request.addr < layout.low {
+            // As for a process without CAP_SYS_RAWIO (vm.mmap_min_addr).
+            return Err(Errno::EPERM.into());
+        }
+        if request.flags & MAP_FIXED_NOREPLACE != 0 && layout.overlaps(request.addr, end) {
+            return Err(Errno::EEXIST.into());
+        }
+        Ok(request.addr)
+    }
+
+    /// mmap(2) with arguments already checked against the file. Returns the address.
+    ///
+    /// # Errors
+    /// EINVAL, ENOMEM, EEXIST, EPERM, and what the host answers.
+    pub fn map(&self, port: &mut dyn Port, request: &Request<'_>) -> SysResult<u64> {
+        if request.len == 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let len = round_up(request.len).ok_or(Errno::ENOMEM)?;
+        let shared = request.flags & MAP_TYPE != MAP_PRIVATE;
+        let memfd = if shared && request.source.is_none() { Some(shared_memory(len)?) } else { None };
+        let mut layout = self.layout.lock();
+        if layout.count() >= MAX_AREAS {
+            return Err(Errno::ENOMEM.into());
+        }
+        let addr = self.place(&layout, request, len)?;
+        let kind = if shared { MAP_SHARED } else { MAP_PRIVATE };
+        let mut flags = kind | request.flags & (MAP_NORESERVE | MAP_POPULATE);
+        let (fd, file, offset) = match (&request.source, memfd) {
+            (Some(s), _) => (Some(s.fd.clone()), s.file.cloned(), s.offset),
+            (None, Some(memfd)) => (Some(memfd), None, 0),
+            (None, None) => {
+                flags |= MAP_ANONYMOUS | request.flags & MAP_STACK;
+                (None, None, 0)
+            }
+        };
+        port.mmap(addr, len, request.prot, flags, fd.as_ref().map(|fd| (fd.as_fd(), offset)))?;
+        let backing = match fd {
+            None => Backing::Anonymous,
+            Some(fd) => {
+                let id = if shared { identity(&fd) } else { (0, 0) };
+                Backing::Host { fd, file, offset, id }
+            }
+        };
+        let end = addr + len;
+        let old = layout.remove(addr, end);
+        let locked = layout.lock_future;
+        let area = Area {
+            end,
+            prot: request.prot,
+            shared,
+            dont_fork: false,
+            locked,
+            backing,
+            name: request.name,
+        };
+        layout.insert(addr, area);
+        drop(layout);
+        drop(old);
+        Ok(addr)
+    }
+
+    /// munmap(2).
+    ///
+    /// # Errors
+    /// EINVAL, ENOMEM.
+    pub fn unmap(&self, port: &mut dyn Port, addr: u64, len: u64) -> SysResult<()> {
+        let mut layout = self.layout.lock();
+        let end = self.range(&layout, addr, len)?;
+        if !layout.overlaps(addr, end) {
+            return Ok(());
+        }
+        port.munmap(addr, end - addr)?;
+        let old = layout.remove(addr, end);
+        drop(layout);
+        drop(old);
         Ok(())
     }
 
-    /// A free range below the stack, not mapped yet.
+    /// Checks a page-aligned start and a length of at least a page; returns the end.
+    fn range(&self, layout: &Layout, addr: u64, len: u64) -> SysResult<u64> {
+        let len = round_up(len).ok_or(Errno::EINVAL)?;
+        if addr & (PAGE - 1) != 0 || len == 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        match addr.checked_add(len) {
+            Some(end) if end <= layout.high => Ok(end),
+            _ => Err(Errno::EINVAL.into()),
+        }
+    }
+
+    /// mprotect(2): the mapped beginning of the range is changed even if the rest is ENOMEM, as Linux does.
     ///
     /// # Errors
-    /// ENOMEM.
-    pub fn choose(&self, len: u64) -> SysResult<u64> {
+    /// EINVAL, ENOMEM, EACCES.
+    pub fn protect(&self, port: &mut dyn Port, addr: u64, len: u64, prot: i32) -> SysResult<()> {
+        let len = round_up(len).ok_or(Errno::ENOMEM)?;
+        if addr & (PAGE - 1) != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let end = addr.checked_add(len).ok_or(Errno::ENOMEM)?;
         let mut layout = self.layout.lock();
-        layout.next = layout.next.checked_sub(len).ok_or(Errno::ENOMEM)? & !4095;
-        Ok(layout.next)
+        let mut start = addr;
+        if prot & PROT_GROWSDOWN != 0 {
+            match layout.find(addr) {
+                Some((at, area)) if area.name == "[stack]" => start = at,
+                _ => return Err(Errno::EINVAL.into()),
+            }
+        }
+        let prot = prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
+        let upto = layout.run_end(start, end);
+        if upto > start {
+            port.mprotect(start, upto - start, prot)?;
+            layout.change(start, upto, |area| area.prot = prot);
+        }
+        if upto < end { Err(Errno::ENOMEM.into()) } else { Ok(()) }
     }
 
-    /// Where the stack is; mappings go below it.
-    pub fn set_stack(&self, start: u64, end: u64) {
+    /// mremap(2). Returns the new address.
+    ///
+    /// # Errors
+    /// EINVAL, EFAULT, ENOMEM.
+    pub fn remap(
+        &self,
+        port: &mut dyn Port,
+        old: u64,
+        old_len: u64,
+        new_len: u64,
+        flags: u64,
+        new_addr: u64,
+    ) -> SysResult<u64> {
+        let may_move = flags & MREMAP_MAYMOVE != 0;
+        let fixed = flags & MREMAP_FIXED != 0;
+        let keep = flags & MREMAP_DONTUNMAP != 0;
+        let old_len = round_up(old_len).ok_or(Errno::EINVAL)?;
+        let new_len = round_up(new_len).ok_or(Errno::EINVAL)?;
+        let bad = old & (PAGE - 1) != 0
+            || new_len == 0
+            || (fixed || keep) && !may_move
+            || keep && old_len != new_len
+            || fixed && new_addr & (PAGE - 1) != 0;
+        if bad {
+            return Err(Errno::EINVAL.into());
+        }
         let mut layout = self.layout.lock();
-        layout.stack = (start, end);
-        layout.next = start.saturating_sub(1 << 20);
+        let old_end = old.checked_add(old_len).ok_or(Errno::EINVAL)?;
+        let (start, area) = layout.find(old).ok_or(Errno::EFAULT)?;
+        if old_len == 0 {
+            // A second mapping of shared memory.
+            return Err(crate::fail::Fail::gap(Errno::EINVAL, "mremap with old size 0"));
+        }
+        let mut area = area.clone();
+        if old_end > area.end && new_len > old_len || old_end > area.end && (fixed || keep) {
+            return Err(Errno::EFAULT.into());
+        }
+        area.advance(old - start);
+        if fixed {
+            let new_end = new_addr.checked_add(new_len).ok_or(Errno::EINVAL)?;
+            if new_end > layout.high || new_addr < layout.low || new_addr < old_end && old < new_end {
+                return Err(Errno::EINVAL.into());
+            }
+            return self.move_area(port, layout, area, (old, old_len), (new_addr, new_len), keep);
+        }
+        if !keep && new_len <= old_len {
+            if new_len < old_len {
+                port.munmap(old + new_len, old_len - new_len)?;
+                let gone = layout.remove(old + new_len, old_end);
+                drop(layout);
+                drop(gone);
+            }
+            return Ok(old);
+        }
+        let grown = old.checked_add(new_len).ok_or(Errno::ENOMEM)?;
+        if !keep && old_end == area.end && grown <= layout.high && !layout.overlaps(old_end, grown) {
+            port.mremap(old, old_len, new_len, old, false)?;
+            let mut tail = area;
+            tail.advance(old_len);
+            tail.end = grown;
+            layout.insert(old_end, tail);
+            return Ok(old);
+        }
+        if !may_move {
+            return Err(Errno::ENOMEM.into());
+        }
+        let anonymous = matches!(area.backing, Backing::Anonymous);
+        let to = layout.choose(new_addr, new_len, false, anonymous).ok_or(Errno::ENOMEM)?;
+        self.move_area(port, layout, area, (old, old_len), (to, new_len), keep)
     }
 
-    /// Where the break starts.
-    pub fn set_brk(&self, start: u64) {
-        self.layout.lock().brk = start;
+    fn move_area(
+        &self,
+        port: &mut dyn Port,
+        mut layout: Guard<'_, Layout>,
+        mut area: Area,
+        (old, old_len): (u64, u64),
+        (to, new_len): (u64, u64),
+        keep: bool,
+    ) -> SysResult<u64> {
+        // The host shrinks before it moves; it would also unmap the tail of the old range.
+        port.mremap(old, old_len, new_len, to, keep)?;
+        let mut gone = layout.remove(to, to + new_len);
+        if !keep {
+            gone.extend(layout.remove(old, old + old_len));
+        }
+        area.end = to + new_len;
+        layout.insert(to, area);
+        drop(layout);
+        drop(gone);
+        Ok(to)
     }
 
-    /// Where arguments and environment lie.
-    pub fn set_args(&self, args: u64, env: u64, end: u64) {
-        self.layout.lock().args = (args, env, end);
+    /// brk(2): the new end, or the old one when it cannot be had. `limit`: RLIMIT_DATA.
+    ///
+    /// # Errors
+    /// Only when the task's host side is gone.
+    pub fn brk(&self, port: &mut dyn Port, wish: u64, limit: u64) -> SysResult<u64> {
+        let mut layout = self.layout.lock();
+        let (start, now) = (layout.brk_start, layout.brk);
+        if wish < start || wish.saturating_sub(start) > limit {
+            return Ok(now);
+        }
+        let (Some(old_end), Some(new_end)) = (round_up(now), round_up(wish)) else { return Ok(now) };
+        if new_end < old_end {
+            if port.munmap(new_end, old_end - new_end).is_err() {
+                return Ok(now);
+            }
+            let gone = layout.remove(new_end, old_end);
+            layout.brk = wish;
+            drop(layout);
+            drop(gone);
+            return Ok(wish);
+        }
+        if new_end > old_end {
+            if new_end > layout.high || layout.overlaps(old_end, new_end) {
+                return Ok(now);
+            }
+            let (prot, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+            if port.mmap(old_end, new_end - old_end, prot, flags, None).is_err() {
+                return Ok(now);
+            }
+            let area = Area {
+                end: new_end,
+                prot,
+                shared: false,
+                dont_fork: false,
+                locked: layout.lock_future,
+                backing: Backing::Anonymous,
+                name: "[heap]",
+            };
+            layout.insert(old_end, area);
+        }
+        layout.brk = wish;
+        Ok(wish)
+    }
+
+    /// The identity of a futex word. `private`: the caller says that no other space shares it.
+    pub fn key(&self, addr: u64, private: bool) -> Key {
+        if !private
+            && let Some((start, area)) = self.layout.lock().find(addr)
+            && area.shared
+            && let Backing::Host { offset, id, .. } = &area.backing
+        {
+            return Key::Shared(id.0, id.1, offset.saturating_add(addr - start));
+        }
+        Key::Private(self.id, addr)
+    }
+
+    /// mlockall(2).
+    pub fn lock_all(&self, current: bool, future: bool) {
+        let mut layout = self.layout.lock();
+        layout.lock_future = future;
+        if current {
+            layout.change(0, u64::MAX, |area| area.locked = true);
+        }
+    }
+
+    /// munlockall(2).
+    pub fn unlock_all(&self) {
+        let mut layout = self.layout.lock();
+        layout.lock_future = false;
+        layout.change(0, u64::MAX, |area| area.locked = false);
+    }
+
+    /// All areas as they are now, for /proc.
+    pub fn areas(&self) -> Vec<(u64, Area)> {
+        self.layout.lock().iter().map(|(start, area)| (start, area.clone())).collect()
+    }
+}
+
+/// What a file offers for mapping, its rights checked; None for /dev/zero, which is anonymous memory.
+///
+/// # Errors
+/// EBADF, EACCES, ENODEV.
+pub fn source(file: &Arc<File>, prot: i32, flags: i32, offset: u64) -> SysResult<Option<Source<'_>>> {
+    if file.flags() & crate::vfs::file::o::O_PATH != 0 {
+        return Err(Errno::EBADF.into());
+    }
+    let shared = flags & MAP_TYPE != MAP_PRIVATE;
+    if !file.readable() || shared && prot & PROT_WRITE != 0 && !file.writable() {
+        return Err(Errno::EACCES.into());
+    }
+    match file.ops.mmap(file, prot, flags)? {
+        Mapping::Host(fd) => Ok(Some(Source { fd, file: Some(file), offset })),
+        Mapping::Anonymous => Ok(None),
+    }
+}
+
+fn shared_memory(len: u64) -> SysResult<Arc<OwnedFd>> {
+    let fd = rustix::fs::memfd_create("shared", rustix::fs::MemfdFlags::CLOEXEC)?;
+    rustix::fs::ftruncate(&fd, len)?;
+    Ok(Arc::new(fd))
+}
+
+fn identity(fd: &OwnedFd) -> (u64, u64) {
+    match rustix::fs::fstat(fd) {
+        Ok(stat) => (stat.st_dev, stat.st_ino),
+        Err(_) => (0, 0),
     }
 }

@@ -1,6 +1,7 @@
 //! Handlers, one file per man-page verb, and the dispatch generated from the table.
 
 pub mod arch_prctl;
+pub mod brk;
 pub mod capget;
 pub mod clone;
 pub mod execve;
@@ -10,6 +11,13 @@ pub mod getpid;
 pub mod getrlimit;
 pub mod getuid;
 pub mod kill;
+pub mod madvise;
+pub mod mincore;
+pub mod mlock;
+pub mod mmap;
+pub mod mprotect;
+pub mod mremap;
+pub mod msync;
 pub mod personality;
 pub mod pidfd_open;
 pub mod prctl;

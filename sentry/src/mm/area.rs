@@ -1,0 +1,83 @@
+//! One mapped area.
+
+use crate::vfs::file::File;
+use rustix::fd::OwnedFd;
+use std::sync::Arc;
+
+/// What the pages of an area come from.
+#[derive(Clone)]
+pub enum Backing {
+    /// Private anonymous memory.
+    Anonymous,
+    /// A descriptor of the host, mapped privately or shared.
+    Host {
+        /// What is mapped.
+        fd: Arc<OwnedFd>,
+        /// The guest's description; None for shared anonymous memory.
+        file: Option<Arc<File>>,
+        /// Offset of the area's first byte.
+        offset: u64,
+        /// Device and inode on the host: the identity of shared memory.
+        id: (u64, u64),
+    },
+}
+
+/// One area; its start is its key in [`super::Layout`].
+#[derive(Clone)]
+pub struct Area {
+    /// One past the last byte.
+    pub end: u64,
+    /// PROT_READ, PROT_WRITE, PROT_EXEC.
+    pub prot: i32,
+    /// MAP_SHARED.
+    pub shared: bool,
+    /// Left out of forks (MADV_DONTFORK).
+    pub dont_fork: bool,
+    /// mlock.
+    pub locked: bool,
+    /// Where the pages come from.
+    pub backing: Backing,
+    /// `[heap]`, `[stack]`; empty for others.
+    pub name: &'static str,
+}
+
+impl Area {
+    /// Makes the area begin `by` bytes later.
+    pub(super) fn advance(&mut self, by: u64) {
+        if let Backing::Host { offset, .. } = &mut self.backing {
+            *offset = offset.saturating_add(by);
+        }
+    }
+
+    /// Whether `next`, which begins where this one at `start` ends, is its continuation.
+    pub(super) fn continues(&self, start: u64, next: &Area) -> bool {
+        let same = self.prot == next.prot
+            && self.shared == next.shared
+            && self.dont_fork == next.dont_fork
+            && self.locked == next.locked
+            && self.name == next.name;
+        same && match (&self.backing, &next.backing) {
+            (Backing::Anonymous, Backing::Anonymous) => true,
+            (Backing::Host { fd: a, offset: at, .. }, Backing::Host { fd: b, offset: bt, .. }) => {
+                Arc::ptr_eq(a, b) && at.checked_add(self.end.saturating_sub(start)) == Some(*bt)
+            }
+            _ => false,
+        }
+    }
+
+    /// Offset in the file, 0 for anonymous memory.
+    pub fn offset(&self) -> u64 {
+        match &self.backing {
+            Backing::Anonymous => 0,
+            Backing::Host { offset, .. } => *offset,
+        }
+    }
+
+    /// The mapped file, if it is one.
+    pub fn file(&self) -> Option<&Arc<File>> {
+        match &self.backing {
+            Backing::Host { file, .. } => file.as_ref(),
+            Backing::Anonymous => None,
+        }
+    }
+}

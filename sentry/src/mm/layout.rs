@@ -1,0 +1,214 @@
+//! The areas of an address space, by address. Records only: the host calls are [`super::Mm`]'s.
+
+use super::area::Area;
+use std::collections::BTreeMap;
+
+/// Page size.
+pub const PAGE: u64 = 4096;
+/// Transparent huge page size: big anonymous areas are aligned to it, as Linux does.
+const HUGE: u64 = 2 << 20;
+
+/// Areas, break, accounting.
+#[derive(Default, Clone)]
+pub struct Layout {
+    pub(super) areas: BTreeMap<u64, Area>,
+    /// Lowest address a mapping may have.
+    pub(super) low: u64,
+    /// One past the highest.
+    pub(super) high: u64,
+    /// Areas without a wish are placed below this.
+    pub(super) base: u64,
+    /// Start of the heap.
+    pub(super) brk_start: u64,
+    /// End of the heap, not rounded.
+    pub(super) brk: u64,
+    /// The stack's range.
+    pub(super) stack: (u64, u64),
+    /// Start of arguments, of environment, end.
+    pub(super) args: (u64, u64, u64),
+    /// mlockall(MCL_FUTURE).
+    pub(super) lock_future: bool,
+    /// Bytes mapped.
+    pub(super) total: u64,
+}
+
+impl Layout {
+    /// Whether any area meets the range.
+    pub fn overlaps(&self, start: u64, end: u64) -> bool {
+        self.areas.range(..end).next_back().is_some_and(|(_, area)| area.end > start)
+    }
+
+    /// The area with this address, and its start.
+    pub fn find(&self, addr: u64) -> Option<(u64, &Area)> {
+        let (start, area) = self.areas.range(..=addr).next_back()?;
+        (area.end > addr).then_some((*start, area))
+    }
+
+    /// End of the mapped run that begins at `start`, at most `end`; `start` itself if it is not mapped.
+    pub fn run_end(&self, start: u64, end: u64) -> u64 {
+        let mut at = start;
+        while at < end {
+            match self.find(at) {
+                Some((_, area)) => at = area.end,
+                None => break,
+            }
+        }
+        at.min(end)
+    }
+
+    /// All areas by ascending address.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Area)> {
+        self.areas.iter().map(|(start, area)| (*start, area))
+    }
+
+    /// Number of areas.
+    pub fn count(&self) -> usize {
+        self.areas.len()
+    }
+
+    /// Bytes mapped.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Where arguments and environment lie: start of arguments, of environment, end.
+    pub fn args(&self) -> (u64, u64, u64) {
+        self.args
+    }
+
+    /// The stack's range.
+    pub fn stack(&self) -> (u64, u64) {
+        self.stack
+    }
+
+    /// Start and end of the heap.
+    pub fn heap(&self) -> (u64, u64) {
+        (self.brk_start, self.brk)
+    }
+
+    fn split(&mut self, at: u64) {
+        let Some((start, area)) = self.find(at) else { return };
+        if start == at {
+            return;
+        }
+        let mut upper = area.clone();
+        upper.advance(at - start);
+        if let Some(lower) = self.areas.get_mut(&start) {
+            lower.end = at;
+        }
+        self.areas.insert(at, upper);
+    }
+
+    /// Takes the areas of a range out. The caller drops them when it holds no lock: closing a file may be work.
+    #[must_use]
+    pub fn remove(&mut self, start: u64, end: u64) -> Vec<(u64, Area)> {
+        self.split(start);
+        self.split(end);
+        let keys: Vec<u64> = self.areas.range(start..end).map(|(key, _)| *key).collect();
+        let mut taken = Vec::with_capacity(keys.len());
+        for key in keys {
+            if let Some(area) = self.areas.remove(&key) {
+                self.total = self.total.saturating_sub(area.end.saturating_sub(key));
+                taken.push((key, area));
+            }
+        }
+        taken
+    }
+
+    /// Adds an area to a free range, merged with its neighbours where they fit.
+    pub fn insert(&mut self, start: u64, area: Area) {
+        self.total = self.total.saturating_add(area.end.saturating_sub(start));
+        self.areas.insert(start, area);
+        self.merge(start);
+    }
+
+    fn merge(&mut self, start: u64) {
+        let Some(area) = self.areas.get(&start) else { return };
+        let end = area.end;
+        if let Some(next) = self.areas.get(&end)
+            && area.continues(start, next)
+        {
+            let next_end = next.end;
+            self.areas.remove(&end);
+            if let Some(area) = self.areas.get_mut(&start) {
+                area.end = next_end;
+            }
+        }
+        let Some((&before, previous)) = self.areas.range(..start).next_back() else { return };
+        if let Some(area) = self.areas.get(&start)
+            && previous.end == start
+            && previous.continues(before, area)
+        {
+            let area_end = area.end;
+            self.areas.remove(&start);
+            if let Some(previous) = self.areas.get_mut(&before) {
+                previous.end = area_end;
+            }
+        }
+    }
+
+    /// Changes all areas of a range.
+    pub fn change(&mut self, start: u64, end: u64, mut f: impl FnMut(&mut Area)) {
+        self.split(start);
+        self.split(end);
+        let keys: Vec<u64> = self.areas.range(start..end).map(|(key, _)| *key).collect();
+        for key in &keys {
+            if let Some(area) = self.areas.get_mut(key) {
+                f(area);
+            }
+        }
+        for key in keys {
+            self.merge(key);
+        }
+        // The right neighbour of the last one may fit too.
+        self.merge(end);
+    }
+
+    /// A free range of `len` bytes in `low..high`, as high as possible.
+    fn free_below(&self, len: u64, low: u64, high: u64, align: u64) -> Option<u64> {
+        let mut top = high;
+        for (start, area) in self.areas.range(..high).rev() {
+            if let Some(at) = fit(len, area.end.max(low), top, align) {
+                return Some(at);
+            }
+            top = top.min(*start);
+            if top <= low {
+                return None;
+            }
+        }
+        fit(len, low, top, align)
+    }
+
+    /// Chooses an address for `len` bytes.
+    pub fn choose(&self, hint: u64, len: u64, below_2g: bool, anonymous: bool) -> Option<u64> {
+        let high = if below_2g { self.high.min(1 << 31) } else { self.high };
+        let hint = hint & !(PAGE - 1);
+        if hint >= self.low
+            && let Some(end) = hint.checked_add(len)
+            && end <= high
+            && !self.overlaps(hint, end)
+        {
+            return Some(hint);
+        }
+        if below_2g {
+            let low = self.low.max(0x4000_0000);
+            return self
+                .free_below(len, low, high, PAGE)
+                .or_else(|| self.free_below(len, self.low, low, PAGE));
+        }
+        let align = if anonymous && len >= HUGE { HUGE } else { PAGE };
+        self.free_below(len, self.low, self.base, align)
+            .or_else(|| self.free_below(len, self.low, self.base, PAGE))
+            .or_else(|| self.free_below(len, self.base, self.high, PAGE))
+    }
+}
+
+fn fit(len: u64, from: u64, to: u64, align: u64) -> Option<u64> {
+    let at = to.checked_sub(len)? & !(align - 1);
+    (at >= from).then_some(at)
+}
+
+/// Rounds up to whole pages.
+pub fn round_up(len: u64) -> Option<u64> {
+    Some(len.checked_add(PAGE - 1)? & !(PAGE - 1))
+}

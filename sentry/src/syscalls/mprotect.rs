@@ -1,0 +1,26 @@
+//! mprotect(2), pkey_alloc(2)
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::{Fail, SysResult};
+use syscall_table::abi::*;
+use syscall_table::errno::Errno;
+
+/// mprotect(2)
+pub fn mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt) -> SysResult {
+    let known = PROT_READ | PROT_WRITE | PROT_EXEC | PROT_SEM | PROT_GROWSDOWN | PROT_GROWSUP;
+    let both = prot.has(PROT_GROWSDOWN | PROT_GROWSUP);
+    if prot.unknown(known) != 0 || both || prot.has(PROT_GROWSUP) {
+        return Err(Errno::EINVAL.into());
+    }
+    let mm = cx.task.mm();
+    mm.protect(cx.port()?, addr.addr(), len as u64, prot.bits()).map(|()| 0)
+}
+
+/// pkey_mprotect(2): without keys only -1 is one.
+pub fn pkey_mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt, pkey: i32) -> SysResult {
+    if pkey != -1 {
+        return Err(Fail::gap(Errno::EINVAL, "protection keys"));
+    }
+    mprotect(cx, addr, len, prot)
+}

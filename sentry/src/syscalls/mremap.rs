@@ -1,0 +1,25 @@
+//! mremap(2)
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use syscall_table::abi::*;
+use syscall_table::errno::Errno;
+
+/// mremap(2)
+pub fn mremap(
+    cx: &mut Cx,
+    old_address: Addr,
+    old_size: usize,
+    new_size: usize,
+    flags: MremapFlags,
+    new_address: Addr,
+) -> SysResult {
+    if flags.unknown(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let mm = cx.task.mm();
+    let wish = if flags.bits() & (MREMAP_FIXED | MREMAP_DONTUNMAP) != 0 { new_address.addr() } else { 0 };
+    let (old, new) = (old_size as u64, new_size as u64);
+    mm.remap(cx.port()?, old_address.addr(), old, new, flags.bits(), wish)
+}
