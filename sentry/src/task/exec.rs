@@ -9,7 +9,7 @@ use crate::signal::{NO_STACK, send};
 use crate::vfs::file::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use syscall_table::abi::open::AT_FDCWD;
+use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use syscall_table::abi::getauxval::*;
 use syscall_table::abi::getrlimit::RLIMIT_STACK;
 use syscall_table::abi::mmap::*;
@@ -97,8 +97,17 @@ fn open_program(cx: &mut Cx, path: &[u8]) -> SysResult<Arc<File>> {
 
 /// Opens a program for execution; `flags`: AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW.
 pub(crate) fn open_at(cx: &mut Cx, dirfd: i32, path: &[u8], flags: i32) -> SysResult<Arc<File>> {
-    let _ = (cx, dirfd, path, flags);
-    Err(Fail::gap(Errno::ENOSYS, "no files yet"))
+    let task = cx.task.clone();
+    let vfs = &task.kernel.vfs;
+    if path.is_empty() && flags & AT_EMPTY_PATH != 0 {
+        let file = task.files().get(dirfd)?;
+        return match &file.path {
+            // Opened anew: the descriptor may be O_PATH, or not for reading.
+            Some(place) => vfs.open_exec_at(&task, place.clone()),
+            None => Ok(file),
+        };
+    }
+    vfs.open_exec(&task, dirfd, path, flags & AT_SYMLINK_NOFOLLOW != 0)
 }
 
 fn die(task: &Arc<Task>) -> Fail {
@@ -289,7 +298,8 @@ fn name(task: &Task, program: Prepared) {
     let base = program.execfn.rsplit(|b| *b == b'/').next().unwrap_or_default();
     *task.comm.lock() = base.get(..15).unwrap_or(base).to_vec();
     let process = &task.process;
-    *process.exe.lock() = program.execfn;
+    let place = program.file.path.as_ref().map(|p| p.display(task.fs().root().as_ref()));
+    *process.exe.lock() = place.unwrap_or(program.execfn);
     *process.argv.lock() = program.argv;
     *process.envp.lock() = program.envp;
     let old = process.exe_file.lock().replace(program.file);
