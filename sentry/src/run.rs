@@ -271,8 +271,9 @@ fn resume(task: &Arc<Task>) {
             task.waiter.disarm();
             task.kernel.report.trace_leave(task, &call, Some(value));
             call.active = false;
-            drop(call);
+            // Before the lock goes: an Again that waits for it must find the value in rax.
             task.control().finish(value);
+            drop(call);
         }
         Tried::Ended(ended) => {
             task.waiter.disarm();

@@ -215,8 +215,10 @@ pub trait TaskControl: Send + Sync {
     /// Lets a new task begin: its sink gets [`Event::Started`]. Call once.
     fn start(&self);
 
-    /// Ends a parked system call with this value of rax. The caller guarantees that the task is parked and that
-    /// nobody else finishes or kicks it into an [`Event::Again`] for the same call.
+    /// Ends a parked system call with this value of rax. The caller guarantees that the sink's verdict on the call
+    /// was or is going to be [`Verdict::Park`], and that nobody else finishes the same call. The call may have been
+    /// kicked: the sink then gets [`Event::Interrupted`], or [`Event::Again`] whose port has the value in rax
+    /// from when this returns.
     fn finish(&self, value: i64);
 
     /// Makes the task's sink run on its own worker: [`Event::Again`] if it is parked, [`Event::Interrupted`] if it

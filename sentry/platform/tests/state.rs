@@ -321,3 +321,53 @@ fn threads_exec() {
         assert_eq!(next(&notes), Note::Say("moved".into()));
     }
 }
+
+/// Parked calls that are finished by one thread and kicked by another at the same time: each call returns once,
+/// with its value.
+#[test]
+fn finishes_race_with_kicks() {
+    let platform = platform();
+    let calls = Arc::new(std::sync::Mutex::new((0u64, false)));
+    let shared = calls.clone();
+    let (_sink, task, notes) = run(&platform, counts(), move |sink, event, port| match event {
+        Event::Syscall(call) => {
+            let mut call_state = shared.lock().unwrap();
+            assert_eq!(call.args[0], call_state.0);
+            call_state.1 = true;
+            sink.note(Note::Value(1));
+            Verdict::Park
+        }
+        Event::Again => {
+            let call_state = shared.lock().unwrap();
+            let rax = port.regs().unwrap().rax;
+            if call_state.1 {
+                return Verdict::Park;
+            }
+            assert_eq!(rax, call_state.0);
+            Verdict::Resume
+        }
+        Event::Interrupted => Verdict::Resume,
+        other => panic!("{other:?}"),
+    });
+    let kicker = task.control.clone();
+    let stop = Arc::new(AtomicU64::new(0));
+    let ended = stop.clone();
+    let thread = std::thread::spawn(move || {
+        while ended.load(Relaxed) == 0 {
+            kicker.kick();
+            for _ in 0..2000 {
+                std::hint::spin_loop();
+            }
+        }
+    });
+    for _ in 0..20000u64 {
+        assert_eq!(next(&notes), Note::Value(1));
+        let mut state = calls.lock().unwrap();
+        state.0 += 1;
+        state.1 = false;
+        task.control.finish(state.0 as i64);
+    }
+    stop.store(1, Relaxed);
+    thread.join().unwrap();
+    task.space.kill();
+}

@@ -50,6 +50,7 @@ pub struct TrapPort<'a> {
     orig_rax: u64,
     loaded: Option<Kept>,
     changed: bool,
+    again: bool,
     lost: Option<i32>,
     close: Option<u32>,
 }
@@ -100,6 +101,7 @@ impl<'a> TrapPort<'a> {
             orig_rax: orig_rax(event),
             loaded: None,
             changed: false,
+            again: matches!(event, Event::Again),
             lost: None,
             close: None,
         }
@@ -115,6 +117,11 @@ impl<'a> TrapPort<'a> {
     /// The pending notification.
     pub fn bell(&self) -> Option<u64> {
         self.bell
+    }
+
+    /// The next event is an Again.
+    pub fn set_again(&mut self) {
+        self.again = true;
     }
 
     /// The request.
@@ -254,6 +261,13 @@ impl Port for TrapPort<'_> {
     }
 
     fn regs(&mut self) -> Result<Regs, Gone> {
+        if self.again {
+            // Somebody may have finished the call since its task was kicked.
+            let early = self.task.lock().early.take();
+            if let Some(value) = early {
+                self.set_rax(value);
+            }
+        }
         Ok(self.load().regs)
     }
 

@@ -110,6 +110,7 @@ pub fn serve(task: &Arc<Task>) {
         };
         let seq = notif.args[0] as u32;
         let mut st = task.lock();
+        let mut finished = None;
         let event = match st.run {
             Run::New => {
                 st.seq = seq;
@@ -146,7 +147,9 @@ pub fn serve(task: &Arc<Task>) {
                 st.ringing = false;
                 st.kicked = false;
                 task.set_run(&mut st, Run::Handling);
-                Event::Again
+                finished = st.early.take();
+                // A call that was finished after the kick is over: the task is on its way to guest code.
+                if finished.is_some() { Event::Interrupted } else { Event::Again }
             }
             Run::Handling | Run::Parked => {
                 st.bell = Some(notif.id);
@@ -156,7 +159,10 @@ pub fn serve(task: &Arc<Task>) {
             Run::Done => continue,
         };
         drop(st);
-        let port = TrapPort::full(task, bind, notif.id, seq, &event);
+        let mut port = TrapPort::full(task, bind, notif.id, seq, &event);
+        if let Some(value) = finished {
+            port.set_rax(value);
+        }
         if !handle(task, port, event) {
             return;
         }
@@ -182,6 +188,10 @@ fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> bool {
         let early = st.early.take();
         let verdict = match (verdict, early) {
             (Verdict::Park, Some(value)) => Verdict::Return(value),
+            (Verdict::Resume, Some(value)) => {
+                port.set_rax(value);
+                Verdict::Resume
+            }
             (verdict, _) => verdict,
         };
         match verdict {
@@ -199,6 +209,7 @@ fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> bool {
             Verdict::Park if st.kicked => {
                 st.kicked = false;
                 event = Event::Again;
+                port.set_again();
                 continue;
             }
             Verdict::Return(value) => {
