@@ -50,6 +50,12 @@ pub(crate) struct RestartBlock {
 }
 
 impl Call {
+    /// The call has ended: what its handler kept goes, and with it its places in futex queues.
+    fn over(&mut self) {
+        self.active = false;
+        self.state = None;
+    }
+
     fn begin(&mut self, req: &SyscallRequest) {
         self.active = true;
         self.nr = req.nr;
@@ -183,7 +189,7 @@ fn attempt_with_port(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) -> 
         Tried::Resume => {
             task.waiter.disarm();
             task.kernel.report.trace_leave(task, call, None);
-            call.active = false;
+            call.over();
             user_return(task, call, port, None)
         }
         Tried::Ended(ended) => end(task, call, port, ended),
@@ -198,7 +204,7 @@ fn end(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, ended: Ended) -> 
 fn leave(task: &Arc<Task>, call: &mut Call) -> Verdict {
     task.waiter.disarm();
     task.kernel.report.trace_leave(task, call, None);
-    call.active = false;
+    call.over();
     Verdict::Exit
 }
 
@@ -223,7 +229,7 @@ fn user_return(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, ended: Op
             if let Some(Ended::Value(value)) = ended {
                 task.kernel.report.trace_leave(task, call, Some(value));
             }
-            call.active = false;
+            call.over();
         }
         return verdict;
     }
@@ -235,7 +241,10 @@ fn user_return(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, ended: Op
         task.kernel.report.trace_leave(task, call, value);
         call.active = false;
     }
-    match deliver::deliver(task, call, port, ended) {
+    let outcome = deliver::deliver(task, call, port, ended);
+    // A restart block has taken what it needs.
+    call.over();
+    match outcome {
         Outcome::Resume => Verdict::Resume,
         Outcome::Exit => leave(task, call),
         // Stopped by job control: parked until continued, then Again comes here with nothing ended.
@@ -270,7 +279,7 @@ fn resume(task: &Arc<Task>) {
         Tried::Ended(Ended::Value(value)) if !deliver::pending(task) => {
             task.waiter.disarm();
             task.kernel.report.trace_leave(task, &call, Some(value));
-            call.active = false;
+            call.over();
             // Before the lock goes: an Again that waits for it must find the value in rax.
             task.control().finish(value);
             drop(call);

@@ -6,6 +6,7 @@ pub mod capget;
 pub mod clone;
 pub mod execve;
 pub mod exit;
+pub mod futex;
 pub mod get_robust_list;
 pub mod getpid;
 pub mod getrlimit;

@@ -4,6 +4,8 @@ use crate::sync::{Level, Lock};
 use crate::wait::{Listener, Ready};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use syscall_table::abi::Timespec;
+use syscall_table::errno::Errno;
 use std::time::Duration;
 
 /// The host's CLOCK_MONOTONIC, which is also the guest's (its vDSO reads the same clock).
@@ -16,6 +18,24 @@ pub fn now() -> Duration {
 pub fn realtime() -> Duration {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     Duration::new(t.tv_sec.max(0) as u64, t.tv_nsec.clamp(0, 999_999_999) as u32)
+}
+
+/// A timespec of the guest as a duration.
+///
+/// # Errors
+/// EINVAL when it is negative or its nanoseconds are not below a second.
+pub fn from_timespec(spec: &Timespec) -> Result<Duration, Errno> {
+    let secs = u64::try_from(spec.tv_sec).map_err(|_| Errno::EINVAL)?;
+    match u32::try_from(spec.tv_nsec) {
+        // So that sums never overflow: a wait of 10,000 years is forever.
+        Ok(nanos) if nanos < 1_000_000_000 => Ok(Duration::new(secs.min(1 << 38), nanos)),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// A duration as a timespec.
+pub fn to_timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
 /// Names an armed deadline.
