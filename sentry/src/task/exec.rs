@@ -115,11 +115,11 @@ fn die(task: &Arc<Task>) -> Fail {
     Fail::Exit
 }
 
-fn read_exact(cx: &mut Cx, file: &File, offset: u64, buf: &mut [u8]) -> SysResult<()> {
+fn read_exact(file: &File, offset: u64, buf: &mut [u8]) -> SysResult<()> {
     let mut done = 0;
     while done < buf.len() {
         let Some(rest) = buf.get_mut(done..) else { break };
-        let count = file.ops.read(cx, file, rest, offset.saturating_add(done as u64))?;
+        let count = file.ops.read_at(rest, offset.saturating_add(done as u64))?;
         if count == 0 {
             return Err(Errno::ENOEXEC.into());
         }
@@ -152,16 +152,16 @@ fn prepare(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResult<Prepared
     }
     for _ in 0..=SCRIPT_DEPTH {
         let mut head = [0u8; SCRIPT_HEAD];
-        let count = file.ops.read(cx, &file, &mut head, 0)?;
+        let count = file.ops.read_at(&mut head, 0)?;
         let head = head.get(..count).unwrap_or_default();
         if !head.starts_with(b"#!") {
-            let image = elf::parse(&mut |offset, buf| read_exact(cx, &file, offset, buf))?;
+            let image = elf::parse(&mut |offset, buf| read_exact(&file, offset, buf))?;
             let interp = match &image.interp {
                 None => None,
                 Some(interp) => {
                     let interp = open_program(cx, interp)?;
                     // An interpreter that is no ELF file: ELIBBAD.
-                    let image = elf::parse(&mut |offset, buf| read_exact(cx, &interp, offset, buf));
+                    let image = elf::parse(&mut |offset, buf| read_exact(&interp, offset, buf));
                     let image = image.map_err(|f| match f {
                         Fail::Error(Errno::ENOEXEC) => Fail::Error(Errno::ELIBBAD),
                         other => other,
