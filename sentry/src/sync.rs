@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! Call           the task's current system call (held while its handler runs)
+//!  └ Pos         a description's file position, held across the read or write that uses it
 //!  └ Tree        pids, parents, groups, sessions
 //!     └ Process  thread-group state: signal actions, shared pending signals, limits
 //!        └ Task  per-thread state: mask, private pending signals
@@ -32,6 +33,7 @@ use std::ops::{Deref, DerefMut};
 #[allow(missing_docs)]
 pub enum Level {
     Call = 1,
+    Pos,
     Tree,
     Process,
     Task,

@@ -1,1 +1,5 @@
-//! Placeholder.
+//! File systems.
+
+pub mod gofer;
+pub mod hostfile;
+pub mod memfs;

@@ -121,12 +121,13 @@ impl Dentry {
         }
     }
 
-    /// Puts in what a lookup answered, unless the directory changed since `changes`. Gives the dentry to go on with:
-    /// one that is there already for the same inode stays.
-    pub fn remember(self: &Arc<Self>, name: &[u8], inode: Arc<dyn Inode>, changes: u64) -> Arc<Dentry> {
+    /// Puts in what a lookup answered, and gives the dentry to go on with: one that is there already for the same inode
+    /// stays. None: the directory changed since `changes`, ask again. That way an inode that its file system would make
+    /// anew for each lookup exists once.
+    pub fn remember(self: &Arc<Self>, name: &[u8], inode: Arc<dyn Inode>, changes: u64) -> Option<Arc<Dentry>> {
         let caching = self.inode.caching();
         if caching == Caching::Never {
-            return self.detached(name, inode);
+            return Some(self.detached(name, inode));
         }
         let mut children = self.children.lock();
         if let Some(Some(there)) = children.names.get(name) {
@@ -136,16 +137,17 @@ impl Dentry {
             };
             if same {
                 there.checked.store(now(), Ordering::Relaxed);
-                return there.clone();
+                return Some(there.clone());
             }
         }
-        let dentry = Self::make(inode, Some(self.clone()), name.into());
-        if children.changes == changes {
-            let old = children.names.insert(name.into(), Some(dentry.clone()));
-            drop(children);
-            drop(old);
+        if children.changes != changes {
+            return None;
         }
-        dentry
+        let dentry = Self::make(inode, Some(self.clone()), name.into());
+        let old = children.names.insert(name.into(), Some(dentry.clone()));
+        drop(children);
+        drop(old);
+        Some(dentry)
     }
 
     /// Remembers that a name does not exist, unless the directory changed since.

@@ -58,7 +58,7 @@ impl FileOps for DirFile {
                 if self.path.dentry.is_deleted() {
                     return Err(Errno::ENOENT.into());
                 }
-                let listed = self.path.inode().list(cx.task)?;
+                let listed = self.path.inode().list_for(cx.task)?;
                 *self.listed.lock() = Some(listed.clone());
                 listed
             }

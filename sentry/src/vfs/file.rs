@@ -41,7 +41,7 @@ impl File {
         Arc::new(File {
             ops,
             flags: AtomicI32::new(flags),
-            pos: Lock::new(Level::File, 0),
+            pos: Lock::new(Level::Pos, 0),
             path,
             owner: AtomicI32::new(0),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),

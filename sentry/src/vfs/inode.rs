@@ -200,8 +200,13 @@ pub trait Inode: Any + Send + Sync {
     }
 
     /// Names of a directory with inode number and DT_ type, without `.` and `..`.
-    fn list(&self, task: &Task) -> SysResult<Arc<Vec<Listed>>> {
+    fn list(&self) -> SysResult<Arc<Vec<Listed>>> {
         Err(Errno::ENOTDIR.into())
+    }
+
+    /// As [`list`](Self::list), where it depends on who asks (proc).
+    fn list_for(&self, task: &Task) -> SysResult<Arc<Vec<Listed>>> {
+        self.list()
     }
 
     /// Of its file system.

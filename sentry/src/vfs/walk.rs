@@ -242,25 +242,36 @@ impl<'a> Walk<'a> {
     }
 
     fn known_or_asked(&self, at: &Path, name: &[u8], after: &[u8]) -> SysResult<Arc<Dentry>> {
-        let changes = match at.dentry.known(name) {
-            Known::Present(dentry) => return Ok(dentry),
-            Known::Absent => return Err(Errno::ENOENT.into()),
-            Known::Unknown(changes) => changes,
-        };
-        if Dentry::crowded() {
-            self.vfs.sweep();
-        }
-        if !at.inode().walks_far() {
-            return match at.inode().lookup(self.task, name) {
-                Ok(inode) => Ok(at.dentry.remember(name, inode, changes)),
+        loop {
+            let changes = match at.dentry.known(name) {
+                Known::Present(dentry) => return Ok(dentry),
+                Known::Absent => return Err(Errno::ENOENT.into()),
+                Known::Unknown(changes) => changes,
+            };
+            if Dentry::crowded() {
+                self.vfs.sweep();
+            }
+            let answer = if at.inode().walks_far() {
+                self.ask_far(at, name, after, changes)
+            } else {
+                at.inode().lookup(self.task, name).map(|inode| at.dentry.remember(name, inode, changes))
+            };
+            match answer {
+                Ok(Some(dentry)) => return Ok(dentry),
+                // The directory changed meanwhile.
+                Ok(None) => {}
                 Err(fail) => {
                     if fail == Fail::Error(Errno::ENOENT) {
                         at.dentry.remember_absent(name, changes);
                     }
-                    Err(self.named(fail, at, name))
+                    return Err(self.named(fail, at, name));
                 }
-            };
+            }
         }
+    }
+
+    /// Asks for `name` and what follows it in one go; what comes back beyond the first is remembered for later.
+    fn ask_far(&self, at: &Path, name: &[u8], after: &[u8], changes: u64) -> SysResult<Option<Arc<Dentry>>> {
         let mut names = vec![name];
         for next in after.split(|b| *b == b'/').filter(|n| !n.is_empty()) {
             if names.len() == FAR || next == b"." || next == b".." || next.len() > 255 {
@@ -269,30 +280,31 @@ impl<'a> Walk<'a> {
             names.push(next);
         }
         let found = at.inode().lookup_many(self.task, &names);
-        let count = found.inodes.len();
-        let mut first = None;
-        let mut dir = at.dentry.clone();
-        for (i, (inode, name)) in found.inodes.into_iter().zip(&names).enumerate() {
-            let changes = if i == 0 { Known::Unknown(changes) } else { dir.known(name) };
-            dir = match changes {
-                Known::Unknown(changes) => dir.remember(name, inode, changes),
-                Known::Present(there) => there,
-                Known::Absent => break,
-            };
-            if first.is_none() {
-                first = Some(dir.clone());
+        let mut inodes = found.inodes.into_iter().zip(&names);
+        let Some((inode, _)) = inodes.next() else {
+            return Err(found.end.unwrap_or(Errno::ENOENT.into()));
+        };
+        let Some(first) = at.dentry.remember(name, inode.clone(), changes) else { return Ok(None) };
+        let (mut dir, mut parent) = (first.clone(), inode);
+        let mut count = 1usize;
+        for (inode, name) in inodes {
+            // The rest belongs to the inode that was just found: useless below another one.
+            let Known::Unknown(changes) = dir.known(name) else { return Ok(Some(first)) };
+            if !Arc::ptr_eq(&dir.inode, &parent) {
+                return Ok(Some(first));
             }
+            let Some(next) = dir.remember(name, inode.clone(), changes) else { return Ok(Some(first)) };
+            (dir, parent) = (next, inode);
+            count = count.saturating_add(1);
         }
         if found.end == Some(Fail::Error(Errno::ENOENT))
-            && let Some(name) = names.get(count)
-            && (count > 0 || first.is_none())
+            && let Some(absent) = names.get(count)
+            && Arc::ptr_eq(&dir.inode, &parent)
+            && let Known::Unknown(changes) = dir.known(absent)
         {
-            let changes = if count == 0 { Known::Unknown(changes) } else { dir.known(name) };
-            if let Known::Unknown(changes) = changes {
-                dir.remember_absent(name, changes);
-            }
+            dir.remember_absent(absent, changes);
         }
-        first.ok_or_else(|| self.named(found.end.unwrap_or(Errno::ENOENT.into()), at, name))
+        Ok(Some(first))
     }
 
     /// A denial gets the path as the guest knows it.

@@ -1,0 +1,491 @@
+//! Host files, served by the gofer.
+//!
+//! On a read-only mount everything is remembered: attributes, links, directories, and a read descriptor for each file
+//! that was opened lately. On a writable mount attributes are asked again, and names are believed for a moment only.
+
+use crate::fail::{Denial, Fail, SysResult};
+use crate::fs::hostfile::HostFile;
+use crate::sync::{Level, Lock};
+use crate::task::Task;
+use crate::vfs::attr::Attr;
+use crate::vfs::file::FileOps;
+use crate::vfs::inode::{Caching, Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs, downcast};
+use gofer::protocol::{self, NewInode, NodeId, NodeKind, RenameMode, Step, WalkEnd, XattrMode};
+use gofer::{Client, GoferError};
+use rustix::fd::OwnedFd;
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
+use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
+use syscall_table::abi::{S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK};
+use syscall_table::errno::Errno;
+
+/// Read descriptors kept open beyond the guests' own.
+const KEPT_FDS: usize = 256;
+/// Nodes given back in one request.
+const FORGET: usize = 512;
+/// Larger directories are not remembered whole.
+const KEPT_LIST: usize = 20_000;
+
+/// A mount of the gofer.
+pub struct GoferFs {
+    client: Arc<Client>,
+    writable: bool,
+    forgotten: parking_lot::Mutex<Vec<NodeId>>,
+    open: parking_lot::Mutex<VecDeque<Weak<GoferInode>>>,
+}
+
+/// An inode of the host.
+pub struct GoferInode {
+    fs: Arc<GoferFs>,
+    /// Unset for one that is known from a listing only.
+    node: OnceLock<NodeId>,
+    found_at: Option<(Arc<GoferInode>, Box<[u8]>)>,
+    kind: u32,
+    attr: Lock<protocol::Attr>,
+    link: OnceLock<Vec<u8>>,
+    read_fd: parking_lot::Mutex<Option<Arc<OwnedFd>>>,
+    write_fd: parking_lot::Mutex<Option<Arc<OwnedFd>>>,
+    listing: parking_lot::Mutex<Option<Arc<Listing>>>,
+    attached: Lock<Option<Arc<dyn Any + Send + Sync>>>,
+    me: Weak<GoferInode>,
+}
+
+struct Listing {
+    listed: Arc<Vec<Listed>>,
+    attrs: HashMap<Box<[u8]>, Option<protocol::Attr>>,
+}
+
+/// A gofer's failure as a guest's. The path of a denial is filled in by the walk.
+pub(crate) fn fail(error: GoferError) -> Fail {
+    match error {
+        GoferError::Errno(errno) => Errno::from_raw(errno).into(),
+        GoferError::Denied { rule } => Fail::Denial(Box::new(Denial {
+            errno: Errno::EACCES,
+            what: "open",
+            object: String::new(),
+            rule,
+            allow_with: String::new(),
+        })),
+        GoferError::Gone => Errno::EIO.into(),
+    }
+}
+
+fn time(t: protocol::Time) -> Duration {
+    Duration::new(u64::try_from(t.sec).unwrap_or(0), t.nsec.min(999_999_999))
+}
+
+fn attr(a: &protocol::Attr) -> Attr {
+    Attr {
+        dev: a.dev,
+        ino: a.ino,
+        mode: a.mode,
+        nlink: u64::from(a.nlink),
+        uid: a.uid,
+        gid: a.gid,
+        rdev: a.rdev,
+        size: a.size,
+        blksize: a.blksize,
+        blocks: a.blocks,
+        atime: time(a.atime),
+        mtime: time(a.mtime),
+        ctime: time(a.ctime),
+        btime: a.btime.map(time),
+    }
+}
+
+fn new_inode(owner: NewOwner) -> NewInode {
+    NewInode { mode: owner.mode, owner: Some((owner.uid, owner.gid)) }
+}
+
+impl GoferFs {
+    /// The root inode of the gofer's mount with this number.
+    ///
+    /// # Errors
+    /// The gofer's.
+    pub fn attach(client: &Arc<Client>, mount: u32) -> SysResult<Arc<GoferInode>> {
+        let attached = client.attach(mount).map_err(fail)?;
+        let fs = Arc::new(GoferFs {
+            client: client.clone(),
+            writable: attached.writable,
+            forgotten: parking_lot::Mutex::new(Vec::new()),
+            open: parking_lot::Mutex::new(VecDeque::new()),
+        });
+        Ok(fs.inode(attached.root))
+    }
+
+    fn inode(self: &Arc<Self>, step: Step) -> Arc<GoferInode> {
+        let link = OnceLock::new();
+        if let Some(target) = step.link {
+            let _ = link.set(target.0);
+        }
+        let node = OnceLock::new();
+        let _ = node.set(step.node);
+        self.build(node, None, step.attr, link)
+    }
+
+    fn build(
+        self: &Arc<Self>,
+        node: OnceLock<NodeId>,
+        found_at: Option<(Arc<GoferInode>, Box<[u8]>)>,
+        attr: protocol::Attr,
+        link: OnceLock<Vec<u8>>,
+    ) -> Arc<GoferInode> {
+        Arc::new_cyclic(|me| GoferInode {
+            fs: self.clone(),
+            node,
+            found_at,
+            kind: attr.mode & S_IFMT,
+            attr: Lock::new(Level::Inode, attr),
+            link,
+            read_fd: parking_lot::Mutex::new(None),
+            write_fd: parking_lot::Mutex::new(None),
+            listing: parking_lot::Mutex::new(None),
+            attached: Lock::new(Level::Inode, None),
+            me: me.clone(),
+        })
+    }
+
+    fn give_back(&self) {
+        let nodes = {
+            let mut forgotten = self.forgotten.lock();
+            if forgotten.len() < FORGET {
+                return;
+            }
+            std::mem::take(&mut *forgotten)
+        };
+        // Forgetting cannot fail in a way that matters: the gofer is gone then.
+        let _ = self.client.forget(&nodes);
+    }
+}
+
+impl Drop for GoferInode {
+    fn drop(&mut self) {
+        if let Some(node) = self.node.get() {
+            self.fs.forgotten.lock().push(*node);
+        }
+    }
+}
+
+impl GoferInode {
+    /// The gofer's number for it, asked now if it is known from a listing only.
+    fn node(&self) -> SysResult<NodeId> {
+        if let Some(node) = self.node.get() {
+            return Ok(*node);
+        }
+        let (dir, name) = self.found_at.as_ref().ok_or(Errno::EIO)?;
+        let step = self.fs.client.lookup(dir.node()?, name).map_err(fail)?;
+        if step.attr.mode & S_IFMT != self.kind {
+            return Err(Errno::ESTALE.into());
+        }
+        if let Some(target) = step.link {
+            let _ = self.link.set(target.0);
+        }
+        if self.node.set(step.node).is_err() {
+            self.fs.forgotten.lock().push(step.node);
+        }
+        self.node.get().copied().ok_or(Errno::EIO.into())
+    }
+
+    /// Whether changes pass through to the host.
+    pub fn writable(&self) -> bool {
+        self.fs.writable
+    }
+
+    fn set(&self, set: protocol::SetAttr) -> SysResult<()> {
+        let attr = self.fs.client.setattr(self.node()?, set).map_err(fail)?;
+        *self.attr.lock() = attr;
+        Ok(())
+    }
+
+    fn open_fd(&self, write: bool) -> SysResult<Arc<OwnedFd>> {
+        let slot = if write { &self.write_fd } else { &self.read_fd };
+        if let Some(fd) = slot.lock().clone() {
+            return Ok(fd);
+        }
+        let flags = protocol::OpenFlags { read: true, write, ..Default::default() };
+        let opened = match self.fs.client.open(self.node()?, flags) {
+            // Files that may only be written.
+            Err(GoferError::Errno(libc_eacces)) if write && libc_eacces == Errno::EACCES.raw() => {
+                let flags = protocol::OpenFlags { write, ..Default::default() };
+                self.fs.client.open(self.node()?, flags)
+            }
+            other => other,
+        };
+        let (fd, attr) = opened.map_err(fail)?;
+        *self.attr.lock() = attr;
+        let fd = Arc::new(fd);
+        self.keep(slot, &fd);
+        Ok(fd)
+    }
+
+    fn keep(&self, slot: &parking_lot::Mutex<Option<Arc<OwnedFd>>>, fd: &Arc<OwnedFd>) {
+        *slot.lock() = Some(fd.clone());
+        let mut open = self.fs.open.lock();
+        open.push_back(self.me.clone());
+        let old = if open.len() > KEPT_FDS { open.pop_front() } else { None };
+        drop(open);
+        if let Some(old) = old.and_then(|old| old.upgrade()).filter(|old| !std::ptr::eq(&**old, self)) {
+            let fds = (old.read_fd.lock().take(), old.write_fd.lock().take());
+            drop(fds);
+        }
+    }
+
+    fn forget_listing(&self) {
+        let old = self.listing.lock().take();
+        drop(old);
+    }
+
+    fn read_all(&self) -> SysResult<Arc<Listing>> {
+        if !self.fs.writable
+            && let Some(listing) = self.listing.lock().clone()
+        {
+            return Ok(listing);
+        }
+        let node = self.node()?;
+        let mut listed = Vec::new();
+        let mut attrs = HashMap::new();
+        let mut cursor = 0;
+        loop {
+            let page = self.fs.client.read_dir(node, cursor, !self.fs.writable).map_err(fail)?;
+            for entry in page.entries {
+                let name: Box<[u8]> = entry.name.0.into();
+                if !self.fs.writable {
+                    attrs.insert(name.clone(), entry.attr);
+                }
+                listed.push(Listed { name, ino: entry.ino, kind: entry.kind });
+            }
+            match page.next {
+                // A cursor that stays would never end.
+                Some(next) if next != cursor => cursor = next,
+                _ => break,
+            }
+        }
+        let listing = Arc::new(Listing { listed: Arc::new(listed), attrs });
+        if !self.fs.writable && listing.listed.len() <= KEPT_LIST {
+            *self.listing.lock() = Some(listing.clone());
+        }
+        Ok(listing)
+    }
+
+    /// What a kept listing says of a name. None: ask.
+    fn from_listing(&self, name: &[u8]) -> Option<SysResult<Arc<dyn Inode>>> {
+        let listing = self.listing.lock().clone()?;
+        match listing.attrs.get(name) {
+            None => Some(Err(Errno::ENOENT.into())),
+            // Hidden names have no attributes: asking gives the denial.
+            Some(None) => None,
+            Some(Some(attr)) => {
+                let found_at = Some((self.me.upgrade()?, name.into()));
+                Some(Ok(self.fs.build(OnceLock::new(), found_at, *attr, OnceLock::new())))
+            }
+        }
+    }
+
+    fn owner_of(other: &Arc<dyn Inode>) -> SysResult<Arc<GoferInode>> {
+        downcast::<GoferInode>(other).ok_or(Errno::EXDEV.into())
+    }
+}
+
+impl Inode for GoferInode {
+    fn kind(&self) -> u32 {
+        self.kind
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        if self.fs.writable && self.node.get().is_some() {
+            let now = self.fs.client.getattr(self.node()?).map_err(fail)?;
+            *self.attr.lock() = now;
+            return Ok(attr(&now));
+        }
+        Ok(attr(&self.attr.lock()))
+    }
+
+    fn set_attr(&self, set: &SetAttr) -> SysResult<()> {
+        let when = |t: SetTime| match t {
+            SetTime::Now => protocol::SetTime::Now,
+            SetTime::At(at) => protocol::SetTime::At(protocol::Time {
+                sec: i64::try_from(at.as_secs()).unwrap_or(i64::MAX),
+                nsec: at.subsec_nanos(),
+            }),
+        };
+        self.set(protocol::SetAttr {
+            mode: set.mode,
+            uid: set.uid,
+            gid: set.gid,
+            size: None,
+            atime: set.atime.map(when),
+            mtime: set.mtime.map(when),
+        })
+    }
+
+    fn caching(&self) -> Caching {
+        if self.fs.writable { Caching::Revalidate } else { Caching::Keep }
+    }
+
+    fn walks_far(&self) -> bool {
+        true
+    }
+
+    fn lookup(&self, task: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
+        let mut found = self.lookup_many(task, &[name]);
+        match (found.inodes.pop(), found.end) {
+            (Some(inode), _) => Ok(inode),
+            (None, Some(fail)) => Err(fail),
+            (None, None) => Err(Errno::EIO.into()),
+        }
+    }
+
+    fn lookup_many(&self, _: &Task, names: &[&[u8]]) -> Found {
+        self.fs.give_back();
+        if let Some(first) = names.first()
+            && let Some(answer) = self.from_listing(first)
+        {
+            return match answer {
+                Ok(inode) => Found { inodes: vec![inode], end: None },
+                Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
+            };
+        }
+        let walk = self.node().and_then(|node| self.fs.client.walk(node, names, None).map_err(fail));
+        match walk {
+            Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
+            Ok(walk) => Found {
+                inodes: walk.steps.into_iter().map(|step| self.fs.inode(step) as Arc<dyn Inode>).collect(),
+                end: match walk.end {
+                    WalkEnd::Failed(fault) => Some(fail(fault.into())),
+                    WalkEnd::Complete | WalkEnd::Stopped => None,
+                },
+            },
+        }
+    }
+
+    fn create(&self, name: &[u8], kind: NewKind<'_>, owner: NewOwner) -> SysResult<Arc<dyn Inode>> {
+        let dir = self.node()?;
+        let new = new_inode(owner);
+        let client = &self.fs.client;
+        let step = match kind {
+            NewKind::File => {
+                let flags = protocol::OpenFlags { read: true, write: true, ..Default::default() };
+                let (fd, step) = client.create(dir, name, new, flags).map_err(fail)?;
+                let inode = self.fs.inode(step);
+                inode.keep(&inode.write_fd, &Arc::new(fd));
+                return Ok(inode);
+            }
+            NewKind::Dir => client.mkdir(dir, name, new),
+            NewKind::Link(target) => client.symlink(dir, name, target, new.owner),
+            NewKind::Special(S_IFIFO, _) => client.mknod(dir, name, new, NodeKind::Fifo),
+            NewKind::Special(S_IFSOCK, _) => client.mknod(dir, name, new, NodeKind::Socket),
+            NewKind::Special(..) => return Err(Errno::EPERM.into()),
+        };
+        Ok(self.fs.inode(step.map_err(fail)?))
+    }
+
+    fn tmpfile(&self, owner: NewOwner) -> SysResult<Arc<dyn Inode>> {
+        let flags = protocol::OpenFlags { read: true, write: true, ..Default::default() };
+        let (fd, step) = self.fs.client.tmpfile(self.node()?, new_inode(owner), flags).map_err(fail)?;
+        let inode = self.fs.inode(step);
+        inode.keep(&inode.write_fd, &Arc::new(fd));
+        Ok(inode)
+    }
+
+    fn link(&self, name: &[u8], inode: &Arc<dyn Inode>) -> SysResult<()> {
+        let inode = Self::owner_of(inode)?;
+        let now = self.fs.client.link(inode.node()?, self.node()?, name).map_err(fail)?;
+        *inode.attr.lock() = now;
+        Ok(())
+    }
+
+    fn unlink(&self, name: &[u8], _: &Arc<dyn Inode>) -> SysResult<()> {
+        self.fs.client.unlink(self.node()?, name).map_err(fail)
+    }
+
+    fn rmdir(&self, name: &[u8], _: &Arc<dyn Inode>) -> SysResult<()> {
+        self.fs.client.rmdir(self.node()?, name).map_err(fail)
+    }
+
+    fn rename(
+        &self,
+        name: &[u8],
+        _: &Arc<dyn Inode>,
+        to: &Arc<dyn Inode>,
+        to_name: &[u8],
+        _: Option<&Arc<dyn Inode>>,
+        exchange: bool,
+    ) -> SysResult<()> {
+        let to = Self::owner_of(to)?;
+        let mode = if exchange { RenameMode::Exchange } else { RenameMode::Replace };
+        self.forget_listing();
+        self.fs.client.rename((self.node()?, name), (to.node()?, to_name), mode).map_err(fail)
+    }
+
+    fn readlink(&self, _: &Task) -> SysResult<Vec<u8>> {
+        if self.link.get().is_none() {
+            let target = self.fs.client.readlink(self.node()?).map_err(fail)?;
+            let _ = self.link.set(target);
+        }
+        self.link.get().cloned().ok_or(Errno::EINVAL.into())
+    }
+
+    fn open(self: Arc<Self>, _: &Arc<Task>, flags: i32) -> SysResult<Arc<dyn FileOps>> {
+        if self.kind != S_IFREG {
+            return Err(Errno::ENXIO.into());
+        }
+        let fd = self.open_fd(flags & O_ACCMODE != O_RDONLY)?;
+        Ok(Arc::new(HostFile::new(self, fd)))
+    }
+
+    fn truncate(&self, size: u64) -> SysResult<()> {
+        self.set(protocol::SetAttr { size: Some(size), ..Default::default() })
+    }
+
+    fn host_file(&self, write: bool) -> SysResult<Arc<OwnedFd>> {
+        self.open_fd(write)
+    }
+
+    fn list(&self) -> SysResult<Arc<Vec<Listed>>> {
+        Ok(self.read_all()?.listed.clone())
+    }
+
+    fn statfs(&self) -> SysResult<StatFs> {
+        let s = self.fs.client.statfs(self.node()?).map_err(fail)?;
+        Ok(StatFs {
+            kind: i64::try_from(s.kind).unwrap_or(0),
+            bsize: s.bsize,
+            blocks: s.blocks,
+            bfree: s.bfree,
+            bavail: s.bavail,
+            files: s.files,
+            ffree: s.ffree,
+            namelen: s.namelen,
+            flags: i64::try_from(s.flags).unwrap_or(0),
+        })
+    }
+
+    fn get_xattr(&self, name: &[u8]) -> SysResult<Vec<u8>> {
+        self.fs.client.getxattr(self.node()?, name).map_err(fail)
+    }
+
+    fn set_xattr(&self, name: &[u8], value: &[u8], flags: i32) -> SysResult<()> {
+        let mode = match flags {
+            XATTR_CREATE => XattrMode::Create,
+            XATTR_REPLACE => XattrMode::Replace,
+            _ => XattrMode::Any,
+        };
+        self.fs.client.setxattr(self.node()?, name, value, mode).map_err(fail)
+    }
+
+    fn list_xattr(&self) -> SysResult<Vec<Vec<u8>>> {
+        let list = self.fs.client.listxattr(self.node()?).map_err(fail)?;
+        Ok(list.split(|b| *b == 0).filter(|n| !n.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+
+    fn remove_xattr(&self, name: &[u8]) -> SysResult<()> {
+        self.fs.client.removexattr(self.node()?, name).map_err(fail)
+    }
+
+    fn attachment(&self) -> Option<&Lock<Option<Arc<dyn Any + Send + Sync>>>> {
+        Some(&self.attached)
+    }
+}

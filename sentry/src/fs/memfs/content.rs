@@ -1,0 +1,222 @@
+//! Contents of a regular file: the lower's, bytes in memory, or a memfd.
+
+use super::MemFs;
+use crate::fail::SysResult;
+use rustix::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use syscall_table::abi::fcntl::{F_SEAL_FUTURE_WRITE, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE};
+use syscall_table::errno::Errno;
+
+/// Larger files live in a memfd, where holes and growth are the host's business.
+const IN_MEMORY: u64 = 512 * 1024;
+/// Bytes copied at once.
+const CHUNK: usize = 256 * 1024;
+
+/// Where the bytes are.
+pub(crate) enum Bytes {
+    /// Still the lower's.
+    Lower,
+    /// Here.
+    Memory(Vec<u8>),
+    /// In a host memfd: once mapped, or large.
+    Fd(Arc<OwnedFd>, u64),
+}
+
+/// Contents of a regular file.
+pub struct Content {
+    pub(crate) bytes: Bytes,
+    /// Seals of memfd_create(2).
+    pub(crate) seals: i32,
+    charged: u64,
+}
+
+impl Content {
+    pub(crate) fn lower() -> Content {
+        Content { bytes: Bytes::Lower, seals: F_SEAL_SEAL, charged: 0 }
+    }
+
+    pub(crate) fn empty() -> Content {
+        Content { bytes: Bytes::Memory(Vec::new()), seals: F_SEAL_SEAL, charged: 0 }
+    }
+
+    pub(crate) fn is_lower(&self) -> bool {
+        matches!(self.bytes, Bytes::Lower)
+    }
+
+    /// Bytes charged to the file system.
+    pub(crate) fn charged(&self) -> u64 {
+        self.charged
+    }
+
+    /// None while the lower's.
+    pub(crate) fn size(&self) -> Option<u64> {
+        match &self.bytes {
+            Bytes::Lower => None,
+            Bytes::Memory(bytes) => Some(bytes.len() as u64),
+            Bytes::Fd(_, size) => Some(*size),
+        }
+    }
+
+    /// Takes the bytes of `lower`, of which there are `size`.
+    pub(crate) fn copy_up(&mut self, fs: &MemFs, lower: &OwnedFd, size: u64) -> SysResult<()> {
+        fs.charge(size)?;
+        let copied = if size <= IN_MEMORY {
+            let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::EFBIG)?];
+            let mut done = 0;
+            while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+                match rustix::io::pread(lower, rest, done as u64)? {
+                    0 => break,
+                    count => done = done.saturating_add(count),
+                }
+            }
+            bytes.truncate(done);
+            Bytes::Memory(bytes)
+        } else {
+            let fd = memfd()?;
+            let mut chunk = vec![0; CHUNK];
+            let mut at = 0u64;
+            loop {
+                let count = rustix::io::pread(lower, &mut chunk, at)?;
+                if count == 0 {
+                    break;
+                }
+                write_all(&fd, chunk.get(..count).unwrap_or_default(), at)?;
+                at = at.saturating_add(count as u64);
+            }
+            Bytes::Fd(Arc::new(fd), at)
+        };
+        self.bytes = copied;
+        self.charged = size;
+        Ok(())
+    }
+
+    /// The memfd, made from the bytes in memory if need be. None while the lower's.
+    pub(crate) fn host(&mut self) -> SysResult<Option<Arc<OwnedFd>>> {
+        match &self.bytes {
+            Bytes::Lower => Ok(None),
+            Bytes::Fd(fd, _) => Ok(Some(fd.clone())),
+            Bytes::Memory(bytes) => {
+                let fd = memfd()?;
+                write_all(&fd, bytes, 0)?;
+                let fd = Arc::new(fd);
+                self.bytes = Bytes::Fd(fd.clone(), bytes.len() as u64);
+                Ok(Some(fd))
+            }
+        }
+    }
+
+    fn sealed(&self, seals: i32) -> SysResult<()> {
+        if self.seals & seals != 0 { Err(Errno::EPERM.into()) } else { Ok(()) }
+    }
+
+    /// Writes; the contents are no longer the lower's.
+    pub(crate) fn write(&mut self, fs: &MemFs, data: &[u8], offset: u64) -> SysResult<usize> {
+        self.sealed(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
+        let end = offset.checked_add(data.len() as u64).filter(|e| *e <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
+        let size = self.size().ok_or(Errno::EIO)?;
+        if end > size {
+            self.sealed(F_SEAL_GROW)?;
+        }
+        if end > IN_MEMORY {
+            self.host()?;
+        }
+        // Overwriting is charged again until as much is charged as the file is long: holes cost nothing, twice is too much.
+        let more = end.max(size).saturating_sub(self.charged).min(data.len() as u64);
+        fs.charge(more)?;
+        self.charged = self.charged.saturating_add(more);
+        match &mut self.bytes {
+            Bytes::Lower => Err(Errno::EIO.into()),
+            Bytes::Memory(bytes) => {
+                let (start, end) =
+                    (usize::try_from(offset).map_err(|_| Errno::EFBIG)?, usize::try_from(end).map_err(|_| Errno::EFBIG)?);
+                if start == bytes.len() {
+                    bytes.extend_from_slice(data);
+                } else {
+                    if bytes.len() < end {
+                        bytes.resize(end, 0);
+                    }
+                    bytes.get_mut(start..end).ok_or(Errno::EIO)?.copy_from_slice(data);
+                }
+                Ok(data.len())
+            }
+            Bytes::Fd(fd, size) => {
+                let count = rustix::io::pwrite(&*fd, data, offset)?;
+                *size = (*size).max(offset.saturating_add(count as u64));
+                Ok(count)
+            }
+        }
+    }
+
+    /// Sets the size; the contents are no longer the lower's.
+    pub(crate) fn truncate(&mut self, fs: &MemFs, to: u64) -> SysResult<()> {
+        let size = self.size().ok_or(Errno::EIO)?;
+        if to > i64::MAX as u64 {
+            return Err(Errno::EINVAL.into());
+        }
+        if to > size {
+            self.sealed(F_SEAL_GROW)?;
+        }
+        if to < size {
+            self.sealed(F_SEAL_SHRINK)?;
+        }
+        if to > IN_MEMORY {
+            self.host()?;
+        }
+        match &mut self.bytes {
+            Bytes::Lower => return Err(Errno::EIO.into()),
+            Bytes::Memory(bytes) => {
+                bytes.resize(usize::try_from(to).map_err(|_| Errno::EFBIG)?, 0);
+                if to == 0 {
+                    *bytes = Vec::new();
+                }
+            }
+            Bytes::Fd(fd, size) => {
+                rustix::fs::ftruncate(&*fd, to)?;
+                *size = to;
+            }
+        }
+        if self.charged > to {
+            fs.release(self.charged.saturating_sub(to));
+            self.charged = to;
+        }
+        Ok(())
+    }
+
+    /// fallocate(2) by the host's memfd.
+    pub(crate) fn fallocate(&mut self, fs: &MemFs, mode: i32, offset: u64, len: u64) -> SysResult<()> {
+        let fd = self.host()?.ok_or(Errno::EIO)?;
+        let end = offset.checked_add(len).filter(|e| *e <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
+        let before = self.size().unwrap_or(0);
+        if end > before && mode & 1 == 0 {
+            self.sealed(F_SEAL_GROW)?;
+        }
+        if mode & !1 != 0 {
+            self.sealed(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
+        } else {
+            let more = end.saturating_sub(self.charged).min(len);
+            fs.charge(more)?;
+            self.charged = self.charged.saturating_add(more);
+        }
+        let flags = rustix::fs::FallocateFlags::from_bits_retain(mode.cast_unsigned());
+        rustix::fs::fallocate(&*fd, flags, offset, len)?;
+        let size = u64::try_from(rustix::fs::fstat(&*fd)?.st_size).unwrap_or(0);
+        self.bytes = Bytes::Fd(fd, size);
+        Ok(())
+    }
+}
+
+fn memfd() -> SysResult<OwnedFd> {
+    Ok(rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC)?)
+}
+
+fn write_all(fd: impl AsFd, mut data: &[u8], mut at: u64) -> SysResult<()> {
+    while !data.is_empty() {
+        let count = rustix::io::pwrite(fd.as_fd(), data, at)?;
+        if count == 0 {
+            return Err(Errno::ENOSPC.into());
+        }
+        data = data.get(count..).unwrap_or_default();
+        at = at.saturating_add(count as u64);
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Open regular files in memory.
+
+use super::Node;
+use super::content::Bytes;
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use crate::fs::hostfile::seek_data_hole;
+use crate::vfs::attr::Attr;
+use crate::vfs::file::{File, FileOps, Mapping, Written};
+use crate::vfs::inode::Inode;
+use rustix::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use syscall_table::abi::fcntl::{F_SEAL_FUTURE_WRITE, F_SEAL_WRITE};
+use syscall_table::abi::mmap::{MAP_SHARED, PROT_WRITE};
+use syscall_table::abi::open::O_APPEND;
+use syscall_table::errno::Errno;
+
+/// An open regular file of a memory file system.
+pub struct MemFile {
+    node: Arc<Node>,
+    /// The lower's descriptor, if the contents were the lower's at the open.
+    lower: Option<Arc<OwnedFd>>,
+}
+
+impl MemFile {
+    /// Opens a regular file; the caller made sure of rights.
+    ///
+    /// # Errors
+    /// Those of opening the lower.
+    pub fn new(node: Arc<Node>) -> SysResult<MemFile> {
+        let is_lower = node.content.lock().is_lower();
+        let lower = match &node.lower {
+            Some(lower) if is_lower => Some(lower.host_file(false)?),
+            _ => None,
+        };
+        Ok(MemFile { node, lower })
+    }
+
+    /// The node, for seals.
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+}
+
+impl FileOps for MemFile {
+    fn read(&self, _: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
+        self.read_at(buf, offset)
+    }
+
+    fn write(&self, _: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
+        self.node.copy_up(false)?;
+        let mut content = self.node.content.lock();
+        let offset = if file.flags() & O_APPEND != 0 { content.size().unwrap_or(0) } else { offset };
+        let count = content.write(&self.node.fs, data, offset)?;
+        drop(content);
+        self.node.modified()?;
+        Ok(Written { count, end: offset.saturating_add(count as u64) })
+    }
+
+    fn seekable(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> SysResult<u64> {
+        if let Some(size) = self.node.content.lock().size() {
+            return Ok(size);
+        }
+        Ok(self.node.attr()?.size)
+    }
+
+    fn seek_special(&self, _: &File, offset: i64, whence: i32) -> SysResult<u64> {
+        let fd = self.node.content.lock().host()?;
+        match fd.as_ref().or(self.lower.as_ref()) {
+            Some(fd) => seek_data_hole(fd.as_fd(), offset, whence),
+            None => Err(Errno::EINVAL.into()),
+        }
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        self.node.attr()
+    }
+
+    fn mmap(&self, _: &File, prot: i32, flags: i32) -> SysResult<Mapping> {
+        let mut content = self.node.content.lock();
+        let shared_write = flags & MAP_SHARED != 0 && prot & PROT_WRITE != 0;
+        if shared_write && content.seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) != 0 {
+            return Err(Errno::EPERM.into());
+        }
+        let fd = content.host()?;
+        drop(content);
+        Ok(Mapping::Host(fd.or_else(|| self.lower.clone()).ok_or(Errno::ENODEV)?))
+    }
+
+    fn fsync(&self, _: bool) -> SysResult<()> {
+        Ok(())
+    }
+
+    fn truncate(&self, size: u64) -> SysResult<()> {
+        self.node.truncate(size)
+    }
+
+    fn fallocate(&self, mode: i32, offset: u64, len: u64) -> SysResult<()> {
+        self.node.copy_up(false)?;
+        self.node.content.lock().fallocate(&self.node.fs, mode, offset, len)?;
+        self.node.modified()
+    }
+
+    fn inode(&self) -> Option<Arc<dyn Inode>> {
+        Some(self.node.clone())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> SysResult<usize> {
+        let content = self.node.content.lock();
+        let fd = match &content.bytes {
+            Bytes::Memory(bytes) => {
+                let at = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                let rest = bytes.get(at..).unwrap_or_default();
+                let count = rest.len().min(buf.len());
+                if let (Some(to), Some(from)) = (buf.get_mut(..count), rest.get(..count)) {
+                    to.copy_from_slice(from);
+                }
+                return Ok(count);
+            }
+            Bytes::Fd(fd, _) => fd.clone(),
+            Bytes::Lower => self.lower.clone().ok_or(Errno::EIO)?,
+        };
+        drop(content);
+        Ok(rustix::io::pread(&fd, buf, offset)?)
+    }
+}

@@ -1,0 +1,468 @@
+//! Nodes: attributes, and what changing them means for a node that still is the lower's.
+
+use super::content::{Bytes, Content};
+use super::dir::{Names, Slot};
+use super::{MemFile, MemFs};
+use crate::fail::SysResult;
+use crate::sync::{Guard, Level, Lock};
+use crate::task::Task;
+use crate::vfs::attr::Attr;
+use crate::vfs::file::FileOps;
+use crate::vfs::inode::{Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs};
+use rustix::fd::OwnedFd;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
+use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
+use syscall_table::abi::{OVERLAYFS_SUPER_MAGIC, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, TMPFS_MAGIC};
+use syscall_table::errno::Errno;
+
+#[derive(Default)]
+pub(super) struct Meta {
+    /// False while the lower's count.
+    own: bool,
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    nlink: u64,
+    atime: Duration,
+    mtime: Duration,
+    ctime: Duration,
+    btime: Option<Duration>,
+    rdev: u64,
+}
+
+/// Directory and name where a node is, while it has one.
+type Up = Option<(Arc<Node>, Box<[u8]>)>;
+
+/// An inode in memory.
+pub struct Node {
+    pub(super) fs: Arc<MemFs>,
+    pub(super) me: Weak<Node>,
+    ino: u64,
+    dev: u64,
+    kind: u32,
+    pub(super) lower: Option<Arc<dyn Inode>>,
+    meta: Lock<Meta>,
+    pub(super) content: Lock<Content>,
+    pub(super) names: Lock<Names>,
+    link: Vec<u8>,
+    pub(super) up: Lock<Up>,
+    pinned: AtomicBool,
+    xattrs: Lock<BTreeMap<Vec<u8>, Vec<u8>>>,
+    attached: Lock<Option<Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Node {
+    #[allow(clippy::too_many_arguments)]
+    fn build(
+        fs: &Arc<MemFs>,
+        (dev, ino, kind): (u64, u64, u32),
+        lower: Option<Arc<dyn Inode>>,
+        meta: Meta,
+        content: Content,
+        link: Vec<u8>,
+        up: Up,
+        pinned: bool,
+    ) -> Arc<Node> {
+        Arc::new_cyclic(|me| Node {
+            fs: fs.clone(),
+            me: me.clone(),
+            ino,
+            dev,
+            kind,
+            lower,
+            meta: Lock::new(Level::Inode, meta),
+            content: Lock::new(Level::Inode, content),
+            names: Lock::new(Level::Dir, Names::default()),
+            link,
+            up: Lock::new(Level::Inode, up),
+            pinned: AtomicBool::new(pinned),
+            xattrs: Lock::new(Level::Inode, BTreeMap::new()),
+            attached: Lock::new(Level::Inode, None),
+        })
+    }
+
+    /// A node without lower. `up` is set by whoever gives it a name.
+    pub(super) fn fresh(fs: &Arc<MemFs>, ino: u64, kind: u32, owner: NewOwner, link: Vec<u8>, rdev: u64) -> Arc<Node> {
+        let now = crate::time::realtime();
+        let meta = Meta {
+            own: true,
+            mode: kind | owner.mode,
+            uid: owner.uid,
+            gid: owner.gid,
+            nlink: 1,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            btime: Some(now),
+            rdev,
+        };
+        Self::build(fs, (fs.dev, ino, kind), None, meta, Content::empty(), link, None, true)
+    }
+
+    /// A node over a lower one, found at `up`.
+    pub(super) fn over(fs: &Arc<MemFs>, lower: Arc<dyn Inode>, up: Up) -> SysResult<Arc<Node>> {
+        let attr = lower.attr()?;
+        let id = (attr.dev, attr.ino, attr.mode & S_IFMT);
+        Ok(Self::build(fs, id, Some(lower), Meta::default(), Content::lower(), Vec::new(), up, false))
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.ino
+    }
+
+    /// Nothing above has to hold it.
+    pub(super) fn pin_root(&self) {
+        self.pinned.store(true, Ordering::Release);
+    }
+
+    /// Makes the node's changes last: the table of its directory holds it from now on.
+    pub(super) fn pin(&self) {
+        if self.pinned.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let up = self.up.lock().clone();
+        let Some((dir, name)) = up else { return };
+        if let Some(me) = self.me.upgrade() {
+            dir.names.lock().pin(name, me);
+        }
+        dir.pin();
+    }
+
+    /// The attributes as the node's own, to change them.
+    pub(super) fn own(&self) -> SysResult<Guard<'_, Meta>> {
+        self.pin();
+        let lower = match &self.lower {
+            Some(lower) if !self.meta.lock().own => Some(lower.attr()?),
+            _ => None,
+        };
+        let mut meta = self.meta.lock();
+        if let Some(lower) = lower
+            && !meta.own
+        {
+            *meta = Meta {
+                own: true,
+                mode: lower.mode,
+                uid: lower.uid,
+                gid: lower.gid,
+                nlink: 1,
+                atime: lower.atime,
+                mtime: lower.mtime,
+                ctime: lower.ctime,
+                btime: lower.btime,
+                rdev: lower.rdev,
+            };
+        }
+        Ok(meta)
+    }
+
+    /// The contents changed now.
+    pub(super) fn modified(&self) -> SysResult<()> {
+        let now = crate::time::realtime();
+        let mut meta = self.own()?;
+        meta.mtime = now;
+        meta.ctime = now;
+        Ok(())
+    }
+
+    /// One name more or less.
+    pub(super) fn linked(&self, more: bool) -> SysResult<()> {
+        let mut meta = self.own()?;
+        meta.nlink = if more { meta.nlink.saturating_add(1) } else { meta.nlink.saturating_sub(1) };
+        meta.ctime = crate::time::realtime();
+        Ok(())
+    }
+
+    /// Makes the contents the node's own; with `empty` without copying what will be cut anyway.
+    pub(super) fn copy_up(&self, empty: bool) -> SysResult<()> {
+        if !self.content.lock().is_lower() {
+            return Ok(());
+        }
+        let lower = self.lower.as_ref().ok_or(Errno::EIO)?;
+        // Attributes first: they say how the lower was before its contents are left.
+        drop(self.own()?);
+        if empty {
+            let mut content = self.content.lock();
+            if content.is_lower() {
+                content.bytes = Bytes::Memory(Vec::new());
+            }
+            return Ok(());
+        }
+        let fd = lower.host_file(false)?;
+        let size = lower.attr()?.size;
+        let mut content = self.content.lock();
+        if content.is_lower() {
+            content.copy_up(&self.fs, &fd, size)?;
+        }
+        Ok(())
+    }
+
+    /// Seals of memfd_create(2).
+    pub(crate) fn seals(&self) -> i32 {
+        self.content.lock().seals
+    }
+
+    /// Replaces the seals, as `F_ADD_SEALS` decided.
+    pub(crate) fn set_seals(&self, seals: i32) {
+        self.content.lock().seals = seals;
+    }
+
+    /// A regular file without a name, for memfd_create(2).
+    pub(crate) fn anonymous(&self, owner: NewOwner) -> Arc<Node> {
+        Node::fresh(&self.fs, self.fs.ino(), S_IFREG, owner, Vec::new(), 0)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.fs.release(self.content.lock().charged());
+    }
+}
+
+impl Inode for Node {
+    fn kind(&self) -> u32 {
+        self.kind
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        let mut attr = {
+            let meta = self.meta.lock();
+            match &self.lower {
+                Some(lower) if !meta.own => {
+                    drop(meta);
+                    lower.attr()?
+                }
+                _ => Attr {
+                    mode: meta.mode,
+                    uid: meta.uid,
+                    gid: meta.gid,
+                    nlink: meta.nlink,
+                    atime: meta.atime,
+                    mtime: meta.mtime,
+                    ctime: meta.ctime,
+                    btime: meta.btime,
+                    rdev: meta.rdev,
+                    blksize: 4096,
+                    ..Attr::default()
+                },
+            }
+        };
+        attr.dev = self.dev;
+        attr.ino = self.ino;
+        match self.kind {
+            S_IFREG => {
+                if let Some(size) = self.content.lock().size() {
+                    attr.size = size;
+                    attr.blocks = size.div_ceil(4096).saturating_mul(8);
+                } else if let Some(lower) = &self.lower {
+                    let lower = lower.attr()?;
+                    (attr.size, attr.blocks, attr.blksize) = (lower.size, lower.blocks, lower.blksize);
+                }
+            }
+            S_IFDIR => {
+                let names = self.names.lock();
+                if self.lower.is_none() {
+                    attr.nlink = names.subdirs().saturating_add(2);
+                }
+                attr.size = if self.lower.is_none() { names.len().saturating_mul(20) } else { attr.size.max(4096) };
+            }
+            S_IFLNK if self.lower.is_none() => attr.size = self.link.len() as u64,
+            S_IFLNK => {
+                if let Some(lower) = &self.lower {
+                    attr.size = lower.attr()?.size;
+                }
+            }
+            _ => {}
+        }
+        Ok(attr)
+    }
+
+    fn set_attr(&self, set: &SetAttr) -> SysResult<()> {
+        let now = crate::time::realtime();
+        let when = |t: SetTime| match t {
+            SetTime::Now => now,
+            SetTime::At(at) => at,
+        };
+        let mut meta = self.own()?;
+        if let Some(mode) = set.mode {
+            meta.mode = self.kind | mode & 0o7777;
+        }
+        if let Some(uid) = set.uid {
+            meta.uid = uid;
+        }
+        if let Some(gid) = set.gid {
+            meta.gid = gid;
+        }
+        if let Some(at) = set.atime {
+            meta.atime = when(at);
+        }
+        if let Some(at) = set.mtime {
+            meta.mtime = when(at);
+        }
+        meta.ctime = now;
+        Ok(())
+    }
+
+    fn walks_far(&self) -> bool {
+        self.lower.is_some()
+    }
+
+    fn lookup(&self, task: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
+        self.dir_lookup(task, name)
+    }
+
+    fn lookup_many(&self, task: &Task, names: &[&[u8]]) -> Found {
+        self.dir_lookup_many(task, names)
+    }
+
+    fn create(&self, name: &[u8], kind: NewKind<'_>, owner: NewOwner) -> SysResult<Arc<dyn Inode>> {
+        self.dir_create(name, kind, owner)
+    }
+
+    fn tmpfile(&self, owner: NewOwner) -> SysResult<Arc<dyn Inode>> {
+        let node = self.anonymous(owner);
+        node.meta.lock().nlink = 0;
+        Ok(node)
+    }
+
+    fn link(&self, name: &[u8], inode: &Arc<dyn Inode>) -> SysResult<()> {
+        self.dir_link(name, inode)
+    }
+
+    fn unlink(&self, name: &[u8], inode: &Arc<dyn Inode>) -> SysResult<()> {
+        self.dir_unlink(name, inode)
+    }
+
+    fn rmdir(&self, name: &[u8], inode: &Arc<dyn Inode>) -> SysResult<()> {
+        self.dir_rmdir(name, inode)
+    }
+
+    fn rename(
+        &self,
+        name: &[u8],
+        inode: &Arc<dyn Inode>,
+        to: &Arc<dyn Inode>,
+        to_name: &[u8],
+        target: Option<&Arc<dyn Inode>>,
+        exchange: bool,
+    ) -> SysResult<()> {
+        self.dir_rename(name, inode, to, to_name, target, exchange)
+    }
+
+    fn readlink(&self, task: &Task) -> SysResult<Vec<u8>> {
+        match &self.lower {
+            _ if self.kind != S_IFLNK => Err(Errno::EINVAL.into()),
+            Some(lower) => lower.readlink(task),
+            None => Ok(self.link.clone()),
+        }
+    }
+
+    fn open(self: Arc<Self>, _: &Arc<Task>, flags: i32) -> SysResult<Arc<dyn FileOps>> {
+        if self.kind != S_IFREG {
+            return Err(Errno::ENXIO.into());
+        }
+        if flags & O_ACCMODE != O_RDONLY {
+            self.copy_up(false)?;
+        }
+        Ok(Arc::new(MemFile::new(self)?))
+    }
+
+    fn truncate(&self, size: u64) -> SysResult<()> {
+        if self.kind != S_IFREG {
+            return Err(Errno::EINVAL.into());
+        }
+        self.copy_up(size == 0)?;
+        self.content.lock().truncate(&self.fs, size)?;
+        self.modified()
+    }
+
+    fn host_file(&self, write: bool) -> SysResult<Arc<OwnedFd>> {
+        if write {
+            self.copy_up(false)?;
+        }
+        if let Some(fd) = self.content.lock().host()? {
+            return Ok(fd);
+        }
+        self.lower.as_ref().ok_or(Errno::EIO)?.host_file(false)
+    }
+
+    fn list(&self) -> SysResult<Arc<Vec<Listed>>> {
+        self.dir_list()
+    }
+
+    fn statfs(&self) -> SysResult<StatFs> {
+        let used = self.fs.used.load(Ordering::Relaxed);
+        let (blocks, free) = (self.fs.limit / 4096, self.fs.limit.saturating_sub(used) / 4096);
+        Ok(StatFs {
+            kind: if self.fs.overlay { OVERLAYFS_SUPER_MAGIC } else { TMPFS_MAGIC },
+            bsize: 4096,
+            blocks,
+            bfree: free,
+            bavail: free,
+            files: 1 << 20,
+            ffree: 1 << 19,
+            namelen: 255,
+            flags: 0,
+        })
+    }
+
+    fn get_xattr(&self, name: &[u8]) -> SysResult<Vec<u8>> {
+        if !name.starts_with(b"user.") && !name.starts_with(b"trusted.") && !name.starts_with(b"security.") {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        if let Some(value) = self.xattrs.lock().get(name) {
+            return Ok(value.clone());
+        }
+        match &self.lower {
+            // Most files have none, and asking costs a round trip: only the user's own may pass through.
+            Some(lower) if name.starts_with(b"user.") => lower.get_xattr(name),
+            _ => Err(Errno::ENODATA.into()),
+        }
+    }
+
+    fn set_xattr(&self, name: &[u8], value: &[u8], flags: i32) -> SysResult<()> {
+        if !name.starts_with(b"user.") && !name.starts_with(b"trusted.") {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        if !matches!(self.kind, S_IFREG | S_IFDIR) {
+            return Err(Errno::EPERM.into());
+        }
+        drop(self.own()?);
+        let mut xattrs = self.xattrs.lock();
+        let exists = xattrs.contains_key(name);
+        if flags & XATTR_CREATE != 0 && exists {
+            return Err(Errno::EEXIST.into());
+        }
+        if flags & XATTR_REPLACE != 0 && !exists {
+            return Err(Errno::ENODATA.into());
+        }
+        let size: usize = xattrs.iter().map(|(k, v)| k.len().saturating_add(v.len())).sum();
+        if size.saturating_add(value.len()) > 1 << 20 {
+            return Err(Errno::ENOSPC.into());
+        }
+        xattrs.insert(name.to_vec(), value.to_vec());
+        Ok(())
+    }
+
+    fn list_xattr(&self) -> SysResult<Vec<Vec<u8>>> {
+        Ok(self.xattrs.lock().keys().cloned().collect())
+    }
+
+    fn remove_xattr(&self, name: &[u8]) -> SysResult<()> {
+        let removed = self.xattrs.lock().remove(name);
+        removed.map(|_| ()).ok_or(Errno::ENODATA.into())
+    }
+
+    fn attachment(&self) -> Option<&Lock<Option<Arc<dyn Any + Send + Sync>>>> {
+        Some(&self.attached)
+    }
+}
+
+/// A slot that holds this node.
+pub(super) fn slot(node: Arc<Node>, covers: bool) -> Slot {
+    Slot::Here { node, covers }
+}
