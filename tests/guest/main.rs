@@ -15,8 +15,8 @@ macro_rules! verbs {
 }
 
 verbs! {
-    attr close dup fcntl futex getdents lseek mmap names open pipe pread process read signal stat
-    wait write
+    attr close dup exec fcntl futex getdents lseek mmap names open pipe pread process read signal
+    stat time wait write
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

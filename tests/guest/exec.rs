@@ -1,0 +1,330 @@
+//! execve(2), execveat(2).
+
+use guest_tests::*;
+use libc::*;
+use std::ffi::CStr;
+
+cases![
+    argv_and_env, empty_argv, script, script_with_argument, script_recursion, script_missing_interpreter, enoexec, not_executable, missing,
+    directory, loader_errors, too_big, bad_pointers, cloexec, keeps_pid_and_cwd, keeps_fds, memory_is_new, from_thread, fexecve, memfd, at_errors,
+    busy_text, vfork_exec, many, auxv_plausible, path_in_proc_exe, comm_is_base_name, stack_limit, posix_spawn, long_args
+];
+
+/// Runs `path` with `args` and `env`, its output in a pipe: what it printed and its wait status. An exec that
+/// fails exits with the errno + 100.
+fn run_env(path: &CStr, args: &[&CStr], env: &[&CStr]) -> (String, i32) {
+    let p = pipe_pair();
+    let pid = child(|| {
+        sys!(SYS_dup2, p[1], 1);
+        sys!(SYS_close, p[0]);
+        sys!(SYS_close, p[1]);
+        let mut a: Vec<usize> = args.iter().map(|x| x.as_ptr() as usize).collect();
+        a.push(0);
+        let mut e: Vec<usize> = env.iter().map(|x| x.as_ptr() as usize).collect();
+        e.push(0);
+        let r = sys!(SYS_execve, path, &a[..], &e[..]);
+        (100 - r) as i32
+    });
+    shut([p[1]]);
+    let mut out = Vec::new();
+    let mut b = [0u8; 4096];
+    loop {
+        let n = ok(sys!(SYS_read, p[0], &mut b, 4096)) as usize;
+        if n == 0 {
+            break;
+        }
+        out.extend_from_slice(&b[..n]);
+    }
+    shut([p[0]]);
+    (String::from_utf8_lossy(&out).into_owned(), reap(pid))
+}
+
+fn run(path: &CStr, args: &[&CStr]) -> (String, i32) {
+    run_env(path, args, &[c"PATH=/bin:/usr/bin"])
+}
+
+fn sh(script: &str) -> (String, i32) {
+    run(c"/bin/sh", &[c"sh", c"-c", cstr(script)])
+}
+
+fn program(t: &Tmp, name: &str, text: &[u8]) -> &'static CStr {
+    shut([t.file(name, text)]);
+    ok(sys!(SYS_chmod, t.path(name), 0o755));
+    t.path(name)
+}
+
+#[track_caller]
+fn fails(path: &CStr, e: i32) {
+    eq(run(path, &[path]).1, (100 + e) << 8);
+}
+
+fn argv_and_env() {
+    let (o, s) = run_env(c"/bin/sh", &[c"zero", c"-c", c"echo \"$0|$1|$#|$X\"", c"a b", c"", c"c"], &[c"X=yes"]);
+    eq((o.as_str(), s), ("a b||2|yes\n", 0));
+    eq(sh("exit 7").1, 7 << 8);
+}
+
+fn empty_argv() {
+    // Linux puts an empty string there since 5.18.
+    let pid = child(|| {
+        sys!(SYS_execve, c"/bin/true", &[0usize], &[0usize]);
+        1
+    });
+    reap(pid);
+    let pid = child(|| {
+        sys!(SYS_execve, c"/bin/true", 0, 0);
+        1
+    });
+    exits(pid, 0);
+}
+
+fn script() {
+    let t = Tmp::new();
+    let p = program(&t, "s", b"#!/bin/sh\necho \"$0 $1 $2\"\n");
+    let (o, s) = run(p, &[c"ignored", c"x", c"y"]);
+    eq((o, s), (format!("{} x y\n", p.to_str().unwrap()), 0));
+}
+
+fn script_with_argument() {
+    let t = Tmp::new();
+    let p = program(&t, "s", b"#! /bin/echo  one two \n");
+    // Everything behind the interpreter is one argument, blanks at its end cut.
+    let (o, _) = run(p, &[c"s", c"three"]);
+    eq(o, format!("one two {} three\n", p.to_str().unwrap()));
+    let i = program(&t, "i", format!("#!{} x\n", p.to_str().unwrap()).as_bytes());
+    let (o, _) = run(i, &[c"i"]);
+    eq(o, format!("one two {} x {}\n", p.to_str().unwrap(), i.to_str().unwrap()));
+}
+
+fn script_recursion() {
+    let t = Tmp::new();
+    let me = t.path("s").to_str().unwrap().to_string();
+    let p = program(&t, "s", format!("#!{me}\n").as_bytes());
+    fails(p, ELOOP);
+}
+
+fn script_missing_interpreter() {
+    let t = Tmp::new();
+    fails(program(&t, "s", b"#!/no/such/interpreter\n"), ENOENT);
+    fails(program(&t, "n", b"#!\n"), ENOEXEC);
+}
+
+fn enoexec() {
+    let t = Tmp::new();
+    fails(program(&t, "e", b""), ENOEXEC);
+    fails(program(&t, "t", b"plain text\n"), ENOEXEC);
+    fails(program(&t, "x", b"\x7fELF\x02\x01\x01"), ENOEXEC);
+    let mut arm = std::fs::read("/bin/true").unwrap();
+    arm[18] = 183;
+    fails(program(&t, "a", &arm), ENOEXEC);
+}
+
+fn not_executable() {
+    let t = Tmp::new();
+    shut([t.file("f", b"#!/bin/sh\n")]);
+    ok(sys!(SYS_chmod, t.path("f"), 0o644));
+    fails(t.path("f"), EACCES);
+}
+
+fn missing() {
+    let t = Tmp::new();
+    fails(t.path("no"), ENOENT);
+    fails(c"", ENOENT);
+    shut([t.file("f", b"")]);
+    fails(t.path("f/x"), ENOTDIR);
+}
+
+fn directory() {
+    fails(c"/", EACCES);
+}
+
+fn loader_errors() {
+    let t = Tmp::new();
+    // A dynamic program whose loader is not there.
+    let mut b = std::fs::read("/bin/true").unwrap();
+    let name = b"/lib64/ld-linux-x86-64.so.2";
+    let at = b.windows(name.len()).position(|w| w == name).expect("a loader's name");
+    b[at + 1] = b'X';
+    fails(program(&t, "l", &b), ENOENT);
+}
+
+fn too_big() {
+    let big = cstr("x".repeat(131_072));
+    eq(run(c"/bin/true", &[c"true", big]).1, (100 + E2BIG) << 8);
+    let most = cstr("x".repeat(131_071));
+    eq(run(c"/bin/true", &[c"true", most]).1, 0);
+}
+
+fn long_args() {
+    let one = cstr("y".repeat(1000));
+    let args: Vec<&CStr> = std::iter::once(c"sh" as &CStr).chain([c"-c" as &CStr, c"echo $#", c"z"]).chain((0..500).map(|_| one)).collect();
+    eq(run(c"/bin/sh", &args), ("500\n".into(), 0));
+}
+
+fn bad_pointers() {
+    in_child(|| {
+        err(sys!(SYS_execve, bad(), &[0usize], &[0usize]), EFAULT);
+        err(sys!(SYS_execve, c"/bin/true", bad(), &[0usize]), EFAULT);
+        err(sys!(SYS_execve, c"/bin/true", &[0usize], bad()), EFAULT);
+        err(sys!(SYS_execve, c"/bin/true", &[bad() as usize, 0], &[0usize]), EFAULT);
+    });
+}
+
+fn cloexec() {
+    let t = Tmp::new();
+    let a = ok(t.open("", O_RDONLY | O_CLOEXEC)) as i32;
+    let b = ok(t.open("", O_RDONLY)) as i32;
+    ok(sys!(SYS_dup2, b, 210));
+    ok(sys!(SYS_dup3, a, 211, O_CLOEXEC));
+    let (o, _) = sh("for f in 210 211; do [ -e /proc/self/fd/$f ] && echo $f; done; true");
+    eq(o, "210\n");
+    // The parent's stay.
+    shut([a, b, 210, 211]);
+}
+
+fn keeps_pid_and_cwd() {
+    let p = pipe_pair();
+    let pid = child(|| {
+        sys!(SYS_dup2, p[1], 1);
+        sys!(SYS_chdir, c"/usr");
+        sys!(SYS_umask, 0o31);
+        sys!(SYS_execve, c"/bin/sh", &[c"sh".as_ptr(), c"-c".as_ptr(), c"echo $$; pwd; umask".as_ptr(), std::ptr::null()], &[0usize]);
+        1
+    });
+    let mut b = [0u8; 100];
+    exits(pid, 0);
+    let n = ok(sys!(SYS_read, p[0], &mut b, 100)) as usize;
+    eq(String::from_utf8_lossy(&b[..n]), format!("{pid}\n/usr\n0031\n"));
+    shut(p);
+}
+
+fn keeps_fds() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    ok(sys!(SYS_dup2, fd, 9));
+    ok(sys!(SYS_lseek, fd, 4, SEEK_SET));
+    let (o, _) = sh("cat <&9");
+    eq(o, "456789");
+    eq(sys!(SYS_lseek, fd, 0, SEEK_CUR), 10);
+    shut([fd, 9]);
+}
+
+fn memory_is_new() {
+    let p = ok(sys!(SYS_mmap, 0x2000_0000usize, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    let (o, _) = sh("grep -c '^20000000' /proc/self/maps");
+    eq(o, "0\n");
+    ok(sys!(SYS_munmap, p, 4096));
+}
+
+fn from_thread() {
+    let pid = child(|| {
+        std::thread::spawn(|| sleep_ms(10_000));
+        std::thread::spawn(|| {
+            sys!(SYS_execve, c"/bin/sh", &[c"sh".as_ptr(), c"-c".as_ptr(), c"exit 12".as_ptr(), std::ptr::null()], &[0usize]);
+        });
+        sleep_ms(10_000);
+        1
+    });
+    // The thread that execs becomes the process.
+    exits(pid, 12);
+}
+
+fn fexecve() {
+    let fd = ok(sys!(SYS_openat, AT_FDCWD, c"/bin/true", O_RDONLY | O_CLOEXEC, 0)) as i32;
+    let pid = child(|| {
+        sys!(SYS_execveat, fd, c"", &[c"true".as_ptr(), std::ptr::null()], &[0usize], AT_EMPTY_PATH);
+        1
+    });
+    exits(pid, 0);
+    let d = ok(sys!(SYS_openat, AT_FDCWD, c"/bin", O_PATH, 0)) as i32;
+    let pid = child(|| {
+        sys!(SYS_execveat, d, c"false", &[c"false".as_ptr(), std::ptr::null()], &[0usize], 0);
+        9
+    });
+    exits(pid, 1);
+    shut([fd, d]);
+}
+
+fn memfd() {
+    let fd = ok(sys!(SYS_memfd_create, c"prog", MFD_CLOEXEC)) as i32;
+    let b = std::fs::read("/bin/true").unwrap();
+    eq(sys!(SYS_write, fd, &b[..], b.len()), b.len() as i64);
+    let pid = child(|| {
+        sys!(SYS_execveat, fd, c"", &[c"true".as_ptr(), std::ptr::null()], &[0usize], AT_EMPTY_PATH);
+        1
+    });
+    exits(pid, 0);
+    shut([fd]);
+}
+
+fn at_errors() {
+    in_child(|| {
+        let a = [0usize];
+        err(sys!(SYS_execveat, AT_FDCWD, c"/bin/true", &a, &a, 0x8000_0000u32), EINVAL);
+        err(sys!(SYS_execveat, 9999, c"x", &a, &a, 0), EBADF);
+        err(sys!(SYS_execveat, AT_FDCWD, c"", &a, &a, 0), ENOENT);
+        let t = Tmp::new();
+        ok(sys!(SYS_symlink, c"/bin/true", t.path("l")));
+        err(sys!(SYS_execveat, AT_FDCWD, t.path("l"), &a, &a, AT_SYMLINK_NOFOLLOW), ELOOP);
+    });
+}
+
+fn busy_text() {
+    let t = Tmp::new();
+    let b = std::fs::read("/bin/true").unwrap();
+    let p = program(&t, "p", &b);
+    let w = ok(t.open("p", O_WRONLY)) as i32;
+    fails(p, ETXTBSY);
+    shut([w]);
+    eq(run(p, &[p]).1, 0);
+}
+
+fn vfork_exec() {
+    // glibc's system() and posix_spawn use CLONE_VM | CLONE_VFORK.
+    eq(unsafe { system(c"exit 14".as_ptr()) }, 14 << 8);
+}
+
+fn posix_spawn() {
+    let s = std::process::Command::new("/bin/sh").args(["-c", "exit 15"]).status().unwrap();
+    eq(s.code(), Some(15));
+    check(std::process::Command::new("/no/such").status().is_err(), "a missing program is an error here");
+}
+
+fn many() {
+    for _ in 0..20 {
+        eq(run(c"/bin/true", &[c"true"]).1, 0);
+    }
+}
+
+fn auxv_plausible() {
+    unsafe {
+        eq(getauxval(AT_PAGESZ), 4096);
+        eq(getauxval(AT_CLKTCK), 100);
+        eq(getauxval(AT_UID) as i64, sys!(SYS_getuid));
+        eq(getauxval(AT_EGID) as i64, sys!(SYS_getegid));
+        check(getauxval(AT_RANDOM) != 0 && getauxval(AT_PHDR) != 0 && getauxval(AT_ENTRY) != 0, "addresses");
+        eq(CStr::from_ptr(getauxval(AT_PLATFORM) as *const c_char), c"x86_64");
+        eq(getauxval(AT_SECURE), 0);
+        let f = CStr::from_ptr(getauxval(AT_EXECFN) as *const c_char);
+        check(f.to_bytes().ends_with(b"guest"), "the program's name");
+    }
+}
+
+fn path_in_proc_exe() {
+    let (o, _) = run(c"/bin/sh", &[c"sh", c"-c", c"readlink /proc/self/exe"]);
+    let want = std::fs::canonicalize("/bin/readlink").unwrap();
+    eq(o.trim_end(), want.to_str().unwrap());
+}
+
+fn comm_is_base_name() {
+    let (o, _) = run(c"/bin/cat", &[c"whatever", c"/proc/self/comm"]);
+    check(o == "cat\n" || o == "coreutils\n" || o == "busybox\n", "the base name of the file");
+}
+
+fn stack_limit() {
+    let (o, _) = sh("ulimit -s");
+    let mut l = [0u64; 2];
+    ok(sys!(SYS_prlimit64, 0, RLIMIT_STACK, 0, &mut l));
+    let want = if l[0] == u64::MAX { "unlimited".into() } else { (l[0] / 1024).to_string() };
+    eq(o.trim_end(), want);
+}
