@@ -1,0 +1,700 @@
+//! Whole commands: the same output and status inside as outside, and what `lazaret do` promises around them.
+//!
+//! `cargo test --test commands -- trap/` runs a part.
+
+mod support;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use support::{Output, Place, Who, alive, bins, command, family, finish, run, start, until};
+
+type Check = fn(&Ctx) -> Result<(), Failed>;
+
+/// Where and as whom a check runs.
+#[derive(Clone, Copy)]
+struct Ctx {
+    platform: &'static str,
+    who: Who,
+}
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+impl Ctx {
+    fn inside(&self, options: &[&str], argv: &[&str]) -> Output {
+        run(&mut command(Place::Inside(self.platform), self.who, options, argv), LIMIT, b"")
+    }
+    fn sh(&self, options: &[&str], script: &str) -> Output {
+        self.inside(options, &["/bin/sh", "-c", script])
+    }
+}
+
+/// Commands compared with their native run: name, program that must be there, shell text.
+const SAME: &[(&str, &str, &str)] = &[
+    ("echo", "sh", "/bin/echo hi"),
+    ("ls_id_pwd", "sh", "ls -l /usr | wc -l; id; pwd; cat /etc/os-release"),
+    (
+        "background_jobs",
+        "bash",
+        "exec bash -c 'for i in 1 2 3; do (sleep 0.1; echo $i) & done | sort; wait; echo ok'",
+    ),
+    (
+        "python",
+        "python3",
+        r#"exec python3 -c '
+import subprocess, json, threading, hashlib
+out = [subprocess.run(["sh", "-c", f"echo {i}; exit {i}"], capture_output=True) for i in range(5)]
+print(json.dumps([[p.returncode, p.stdout.decode()] for p in out]))
+r = [None] * 8
+def f(i): r[i] = hashlib.sha256(b"x" * 100000 * i).hexdigest()
+ts = [threading.Thread(target=f, args=(i,)) for i in range(8)]
+[t.start() for t in ts]; [t.join() for t in ts]
+print(r)
+p = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+print(len(p.communicate(b"y" * 1000000)[0]))
+'"#,
+    ),
+    (
+        "perl_fork_pipe",
+        "perl",
+        r#"exec perl -e '
+pipe(R, W); for my $i (1..4) { if (!fork) { close R; print W "child $i\n"; exit $i } }
+close W; print sort <R>; my @s; while ((my $p = wait) > 0) { push @s, $? >> 8 } print join(",", sort @s), "\n";'"#,
+    ),
+    (
+        "busybox",
+        "busybox",
+        "busybox seq 3; busybox sh -c 'for i in a b; do echo $i; done | busybox wc -l'; busybox uname -s",
+    ),
+    ("find_sha", "find", "find /usr/share -type f | sort | sha256sum"),
+    ("tar_sha", "tar", "tar cf - /usr/share/doc 2>/dev/null | sha256sum"),
+    (
+        "sort_million",
+        "sort",
+        "d=$(mktemp -d); seq 1000000 | awk '{print ($1 * 7919) % 1000003}' | sort -n -T $d -S 4M | sha256sum; rmdir $d",
+    ),
+    (
+        "gcc_hello",
+        "gcc",
+        r#"d=$(mktemp -d); cd $d; printf '#include <stdio.h>\nint main(void){printf("hello %%d\\n",6*7);return 3;}\n' > h.c
+gcc -O1 h.c -o a && ./a; echo $?; cd /; rm -r $d"#,
+    ),
+    (
+        "make_project",
+        "make",
+        r#"d=$(mktemp -d); cd $d; for i in 1 2 3 4 5 6; do echo "int f$i(void){return $i;}" > f$i.c; done
+printf 'int f1(void),f2(void),f3(void),f4(void),f5(void),f6(void);\n#include <stdio.h>\nint main(void){printf("%%d\\n",f1()+f2()+f3()+f4()+f5()+f6());return 0;}\n' > m.c
+printf 'O=m.o f1.o f2.o f3.o f4.o f5.o f6.o\np: $(O)\n\t@cc -o p $(O)\n%%.o: %%.c\n\t@cc -c $<\n' > Makefile
+make -s -j2 && ./p; ls | wc -l; cd /; rm -r $d"#,
+    ),
+    (
+        "git",
+        "git",
+        r#"d=$(mktemp -d); cd $d; export HOME=$d GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null GIT_AUTHOR_DATE='2020-01-01T00:00:00Z' GIT_COMMITTER_DATE='2020-01-01T00:00:00Z'
+git init -q -b main r && cd r && echo one > a && git add a && git -c user.name=n -c user.email=e commit -qm first && echo two >> a && git diff --stat
+git -c user.name=n -c user.email=e commit -qam second; git log --oneline; git status --short; cd /; rm -rf $d"#,
+    ),
+    (
+        "sqlite",
+        "sqlite3",
+        r#"d=$(mktemp -d); sqlite3 $d/x.db "create table t(a integer primary key, b text); with recursive c(n) as (select 1 union all select n+1 from c where n<5000) insert into t select n, 'row'||n from c; create index i on t(b); select count(*), sum(a) from t; select * from t where b='row77'; pragma integrity_check;"; ls $d; rm -r $d"#,
+    ),
+    (
+        "node",
+        "node",
+        r#"exec node -e '
+const { Worker } = require("worker_threads");
+setTimeout(() => console.log("timer 20"), 20); setTimeout(() => console.log("timer 60"), 60);
+const w = new Worker("const {parentPort}=require(\"worker_threads\"); let s=0; for(let i=0;i<1e6;i++)s+=i; parentPort.postMessage(s)", {eval:true});
+w.on("message", m => setTimeout(() => console.log("worker", m), 300));'"#,
+    ),
+    (
+        "awk_sed_grep",
+        "awk",
+        "seq 1000 | awk '{s+=$1} END {print s}'; seq 10 | sed -n '3,5s/^/x/p'; grep -r root /etc/passwd /etc/group | sort",
+    ),
+    ("grep_recursive", "grep", "grep -rc the /usr/share/common-licenses 2>/dev/null | sort"),
+    ("xz_threads", "xz", "seq 300000 | xz -T2 -1 -c | xz -dc | sha256sum"),
+    ("exit_status", "sh", "exit 42"),
+    ("stderr_too", "sh", "echo out; echo err >&2; exit 3"),
+    ("big_output", "sh", "seq 300000"),
+    ("pipeline", "sh", "seq 100000 | head -n 3; yes | head -c 1000000 | wc -c"),
+    ("here_document", "sh", "cat <<X\nhello $((6*7))\nX"),
+    (
+        "subshell_signals",
+        "bash",
+        "exec bash -c 'trap \"echo got\" USR1; kill -USR1 $$; (kill -TERM $BASHPID); echo $?; sleep 5 & kill $!; wait $!; echo $?'",
+    ),
+    (
+        "dd_and_cmp",
+        "dd",
+        "d=$(mktemp -d); dd if=/dev/urandom of=$d/a bs=64k count=20 2>/dev/null; cp $d/a $d/b; cmp $d/a $d/b && stat -c %s $d/b; rm -r $d",
+    ),
+    (
+        "links_and_modes",
+        "sh",
+        "d=$(mktemp -d); cd $d; umask 022; echo x > a; ln a b; ln -s a c; chmod 640 a; stat -c '%h %a %F' a b c; readlink c; mv a z; cat b; ls; cd /; rm -r $d",
+    ),
+    (
+        "proc_reads",
+        "sh",
+        "tr '\\0' ' ' < /proc/self/cmdline; echo; grep -c . /proc/self/maps | grep -q . && echo maps; cat /proc/self/comm; ls -l /proc/self/fd/0 >/dev/null && echo fd",
+    ),
+    (
+        "dev_files",
+        "sh",
+        "head -c 4 /dev/zero | od -An -tx1; echo x > /dev/null; head -c 8 /dev/urandom | wc -c; echo e > /dev/stderr",
+    ),
+];
+
+fn shell(text: &str) -> [&str; 3] {
+    ["/bin/sh", "-c", text]
+}
+
+fn present(program: &str) -> bool {
+    ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|d| Path::new(d).join(program).exists())
+}
+
+fn first_difference(a: &str, b: &str) -> String {
+    let (mut x, mut y) = (a.lines(), b.lines());
+    for n in 1.. {
+        match (x.next(), y.next()) {
+            (None, None) => break,
+            (l, r) if l == r => {}
+            (l, r) => return format!("line {n}: native {l:?}, inside {r:?}"),
+        }
+    }
+    "only in line ends".into()
+}
+
+fn same(c: &Ctx, text: &str) -> Result<(), Failed> {
+    let native = run(&mut command(Place::Native, c.who, &[], &shell(text)), LIMIT, b"");
+    let inside = c.inside(&[], &shell(text));
+    let mut bad = String::new();
+    if native.code().is_none() || native.code() != inside.code() {
+        bad += &format!("  native {}, inside {}\n", native.brief(), inside.brief());
+    }
+    if native.stdout != inside.stdout {
+        bad += &format!("  stdout differs, {}\n", first_difference(&native.out(), &inside.out()));
+    }
+    // A failing program is followed by lines about gaps, which are lazaret's own.
+    let own = |e: &str| {
+        e.lines().filter(|l| !l.starts_with("lazaret:")).map(|l| format!("{l}\n")).collect::<String>()
+    };
+    if native.err() != own(&inside.err()) {
+        bad += &format!("  stderr differs, {}\n", first_difference(&native.err(), &inside.err()));
+    }
+    if bad.is_empty() { Ok(()) } else { Err(bad.into()) }
+}
+
+fn fail(what: &str, o: &Output) -> Failed {
+    format!("{what}: {}; stdout {:?}", o.brief(), o.out().chars().take(300).collect::<String>()).into()
+}
+
+fn expect(o: &Output, code: i32, out: &str) -> Result<(), Failed> {
+    if o.code() == Some(code) && o.out() == out {
+        Ok(())
+    } else {
+        Err(fail(&format!("wanted exit {code} and {out:?}"), o))
+    }
+}
+
+/// A host directory the test's user may write to; gone when dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(c: &Ctx) -> Self {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static N: AtomicU32 = AtomicU32::new(0);
+        let p = std::env::temp_dir().join(format!(
+            "lazaret-cmd.{}.{}",
+            std::process::id(),
+            N.fetch_add(1, Ordering::Relaxed)
+        ));
+        std::fs::create_dir(&p).expect("scratch directory");
+        if c.who == Who::Ordinary {
+            std::os::unix::fs::chown(&p, Some(support::ORDINARY), Some(support::ORDINARY)).expect("chown");
+        }
+        Scratch(p)
+    }
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("UTF-8").to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn report(s: &Scratch, o: &Output) -> Result<Value, Failed> {
+    let text =
+        std::fs::read_to_string(s.path("report.json")).map_err(|e| fail(&format!("no report: {e}"), o))?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+fn etc_write_stays_inside(c: &Ctx) -> Result<(), Failed> {
+    if c.who == Who::Ordinary || !support::is_root() {
+        return Ok(()); // only root writes there at all
+    }
+    let o = c.sh(&[], "echo new > /etc/lazaret-test && cat /etc/lazaret-test && echo 127.9.9.9 x >> /etc/hosts && grep -c 127.9.9.9 /etc/hosts");
+    let leaked = Path::new("/etc/lazaret-test").exists()
+        || std::fs::read_to_string("/etc/hosts")?.contains("127.9.9.9");
+    if leaked {
+        return Err("the host's /etc changed".into());
+    }
+    expect(&o, 0, "new\n1\n")
+}
+
+fn host_tmp_untouched(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    std::fs::write(s.path("keep"), "host")?;
+    let o = c.sh(&["--cwd", &s.path("")], "cat keep; rm -f keep; echo in > new; cat new; ls");
+    if std::fs::read_to_string(s.path("keep"))? != "host" || Path::new(&s.path("new")).exists() {
+        return Err("a change inside reached the host".into());
+    }
+    expect(&o, 0, "hostin\nnew\n")
+}
+
+fn ssh_is_hidden(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    let home = s.path("home");
+    std::fs::create_dir_all(format!("{home}/.ssh"))?;
+    std::fs::write(format!("{home}/.ssh/id_ed25519"), "secret-key")?;
+    for p in [home.clone(), format!("{home}/.ssh"), format!("{home}/.ssh/id_ed25519")] {
+        if c.who == Who::Ordinary {
+            std::os::unix::fs::chown(p, Some(support::ORDINARY), Some(support::ORDINARY))?;
+        }
+    }
+    let rep = s.path("report.json");
+    let mut cmd = command(
+        Place::Inside(c.platform),
+        c.who,
+        &["--report", &rep],
+        &shell("cat $HOME/.ssh/id_ed25519; echo end"),
+    );
+    cmd.env("HOME", &home);
+    let o = run(&mut cmd, LIMIT, b"");
+    if o.out().contains("secret") || !o.out().ends_with("end\n") {
+        return Err(fail("the key", &o));
+    }
+    let r = report(&s, &o)?;
+    let hit = r["denials"].as_array().is_some_and(|d| {
+        d.iter().any(|d| {
+            d["path"].as_str().is_some_and(|p| p.contains(".ssh"))
+                && d["rule"].as_str().is_some_and(|r| !r.is_empty())
+        })
+    });
+    if hit { Ok(()) } else { Err(format!("no denial with path and rule: {}", r["denials"]).into()) }
+}
+
+fn gap_is_counted(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    let guest = bins().guest.to_str().expect("UTF-8").to_string();
+    let o = c.inside(&["--report", &s.path("report.json")], &[&guest, "io_uring_three_times"]);
+    expect(&o, 0, "ENOSYS ENOSYS ENOSYS\n")?;
+    let r = report(&s, &o)?;
+    let gaps: Vec<&Value> =
+        r["gaps"].as_array().into_iter().flatten().filter(|g| g["syscall"] == "io_uring_setup").collect();
+    match gaps[..] {
+        [g] if g["count"] == 3 => Ok(()),
+        _ => Err(format!("wanted one gap with count 3: {}", r["gaps"]).into()),
+    }
+}
+
+fn killed_by_signal(c: &Ctx) -> Result<(), Failed> {
+    for (name, n) in [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("USR1", 10)] {
+        let o = c.sh(&[], &format!("kill -{name} $$; sleep 1"));
+        if o.code() != Some(128 + n) {
+            return Err(fail(&format!("{name} gives {}", 128 + n), &o));
+        }
+    }
+    Ok(())
+}
+
+fn not_found_and_not_executable(c: &Ctx) -> Result<(), Failed> {
+    for (argv, code) in
+        [(["no-such-program-here"], 127), (["/no/such/file"], 127), (["/etc/passwd"], 126), (["/etc"], 126)]
+    {
+        let o = c.inside(&[], &argv);
+        if o.code() != Some(code) || o.err().trim().is_empty() {
+            return Err(fail(&format!("{argv:?} gives {code} and a line"), &o));
+        }
+    }
+    Ok(())
+}
+
+fn own_failure_is_125(c: &Ctx) -> Result<(), Failed> {
+    for options in [
+        &["--root", "/no/such/root"][..],
+        &["--cwd", "/no/such/dir"],
+        &["--report", "/no/such/dir/report.json"],
+    ] {
+        let o = c.inside(options, &["/bin/true"]);
+        if o.code() != Some(125) || o.err().lines().count() != 1 {
+            return Err(fail(&format!("{options:?} gives 125 and one line"), &o));
+        }
+    }
+    Ok(())
+}
+
+fn signals_are_forwarded(c: &Ctx) -> Result<(), Failed> {
+    for (sig, name) in
+        [(libc::SIGTERM, "TERM"), (libc::SIGINT, "INT"), (libc::SIGHUP, "HUP"), (libc::SIGQUIT, "QUIT")]
+    {
+        let script =
+            format!("trap 'echo got {name}; exit 7' {name}; echo ready; while :; do sleep 0.05; done");
+        let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(&script)));
+        wait_ready(&mut child)?;
+        unsafe { libc::kill(child.id() as i32, sig) };
+        let o = finish(child, Duration::from_secs(10));
+        expect(&o, 7, &format!("got {name}\n"))?;
+    }
+    Ok(())
+}
+
+/// Reads the line `ready` from a child.
+fn wait_ready(child: &mut std::process::Child) -> Result<(), Failed> {
+    use std::io::Read;
+    let fd = child.stdout.as_mut().ok_or("no stdout")?;
+    let mut got = Vec::new();
+    let begin = std::time::Instant::now();
+    while !got.ends_with(b"ready\n") {
+        let mut p =
+            libc::pollfd { fd: std::os::fd::AsRawFd::as_raw_fd(fd), events: libc::POLLIN, revents: 0 };
+        let mut b = [0u8; 1];
+        if begin.elapsed() > Duration::from_secs(10)
+            || (unsafe { libc::poll(&mut p, 1, 1000) } == 1 && fd.read(&mut b)? == 0)
+        {
+            unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+            let _ = child.wait();
+            return Err(format!("never ready: {:?}", String::from_utf8_lossy(&got)).into());
+        }
+        if p.revents & libc::POLLIN != 0 {
+            got.push(b[0]);
+        }
+    }
+    Ok(())
+}
+
+fn nothing_stays_behind(c: &Ctx) -> Result<(), Failed> {
+    let script = "(while :; do sleep 1; done) & sleep 1000 & echo ready; while :; do :; done";
+    for victim in ["launcher", "lazaret-sentry", "lazaret-gofer"] {
+        let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
+        wait_ready(&mut child)?;
+        let all = family(child.id());
+        let target = all.iter().copied().find(|p| {
+            (victim == "launcher" && *p == child.id())
+                || std::fs::read_to_string(format!("/proc/{p}/comm")).is_ok_and(|n| n.trim() == victim)
+        });
+        let Some(t) = target else {
+            unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+            let _ = child.wait();
+            return Err(format!("no process named {victim} among {}", all.len()).into());
+        };
+        unsafe { libc::kill(t as i32, libc::SIGKILL) };
+        let o = finish(child, Duration::from_secs(10));
+        if o.status.is_none() {
+            return Err(format!("SIGKILL of {victim} does not end the launcher").into());
+        }
+        if victim != "launcher" && o.code() != Some(125) {
+            return Err(fail(&format!("exit 125 after SIGKILL of {victim}"), &o));
+        }
+        if !until(Duration::from_secs(3), || alive(&all).is_empty()) {
+            let left = alive(&all);
+            left.iter().for_each(|p| unsafe {
+                libc::kill(*p as i32, libc::SIGKILL);
+            });
+            return Err(format!("after SIGKILL of {victim} {} processes stay", left.len()).into());
+        }
+    }
+    Ok(())
+}
+
+fn orphans_end_with_the_program(c: &Ctx) -> Result<(), Failed> {
+    let mut child = start(&mut command(
+        Place::Inside(c.platform),
+        c.who,
+        &[],
+        &shell("sleep 1000 >/dev/null 2>&1 & echo ready; sleep 0.3; exit 4"),
+    ));
+    wait_ready(&mut child)?;
+    let all = family(child.id());
+    let o = finish(child, Duration::from_secs(10));
+    if o.code() != Some(4) {
+        return Err(fail("exit 4", &o));
+    }
+    if until(Duration::from_secs(3), || alive(&all).is_empty()) {
+        Ok(())
+    } else {
+        Err("processes stay".into())
+    }
+}
+
+fn env_options(c: &Ctx) -> Result<(), Failed> {
+    expect(&c.sh(&["--env", "A=1 2", "--env", "B="], "echo \"$A|$B|${LC_ALL}\""), 0, "1 2||C.UTF-8\n")?;
+    let o = c.inside(&["--clear-env", "--env", "ONLY=x"], &["/usr/bin/env"]);
+    expect(&o, 0, "ONLY=x\n")
+}
+
+fn cwd_option(c: &Ctx) -> Result<(), Failed> {
+    expect(&c.sh(&["--cwd", "/usr/share"], "pwd"), 0, "/usr/share\n")?;
+    expect(&c.sh(&[], "pwd"), 0, "/\n")
+}
+
+fn hide_option(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    std::fs::create_dir(s.path("d"))?;
+    std::fs::write(s.path("d/f"), "hidden")?;
+    let o = c.sh(&["--hide", &s.path("d")], &format!("cat {} 2>/dev/null || echo no", s.path("d/f")));
+    expect(&o, 0, "no\n")
+}
+
+fn write_option(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    let w = Scratch::new(c);
+    let script =
+        format!("echo through > {}; mkdir {}; echo kept > {}", w.path("f"), w.path("sub"), s.path("f"));
+    let o = c.sh(&["--write", &w.path("")], &script);
+    expect(&o, 0, "")?;
+    if std::fs::read_to_string(w.path("f"))? != "through\n" || !Path::new(&w.path("sub")).is_dir() {
+        return Err("the write did not reach the host".into());
+    }
+    if Path::new(&s.path("f")).exists() { Err("a write elsewhere reached the host".into()) } else { Ok(()) }
+}
+
+fn root_option(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    std::fs::create_dir(s.path("bin"))?;
+    std::fs::copy("/bin/busybox", s.path("bin/busybox"))
+        .or_else(|_| std::fs::copy("/usr/bin/busybox", s.path("bin/busybox")))?;
+    let o = c.inside(&["--root", &s.path("")], &["/bin/busybox", "ls", "/bin"]);
+    expect(&o, 0, "busybox\n")
+}
+
+fn trace_lines(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    let f = s.path("trace");
+    let o = c.inside(&["--trace", &f], &["/bin/echo", "traced"]);
+    expect(&o, 0, "traced\n")?;
+    let t = std::fs::read_to_string(&f).map_err(|e| fail(&format!("no trace: {e}"), &o))?;
+    for part in ["write(1, \"traced\\n\", 7) = 7", "execve(\"/bin/echo\"", "exit_group(0)"] {
+        if !t.contains(part) {
+            return Err(format!("no {part:?} in {} lines of trace", t.lines().count()).into());
+        }
+    }
+    let o = c.inside(&["--trace", "-"], &["/bin/true"]);
+    if o.code() == Some(0) && (o.err() + &o.out()).contains("exit_group(0)") {
+        Ok(())
+    } else {
+        Err(fail("trace to -", &o))
+    }
+}
+
+fn stdin_pipe(c: &Ctx) -> Result<(), Failed> {
+    let input = "line\n".repeat(100_000);
+    let o = run(
+        &mut command(Place::Inside(c.platform), c.who, &[], &["/usr/bin/wc", "-l"]),
+        LIMIT,
+        input.as_bytes(),
+    );
+    expect(&o, 0, "100000\n")
+}
+
+fn closed_stdout(c: &Ctx) -> Result<(), Failed> {
+    // A reader that goes away ends the writer by SIGPIPE, through the sandbox.
+    let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &["/usr/bin/yes"]));
+    drop(child.stdout.take());
+    let o = finish(child, Duration::from_secs(10));
+    match o.code() {
+        Some(141 | 1) => Ok(()),
+        _ => Err(fail("yes ends", &o)),
+    }
+}
+
+fn report_schema(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    let o = c.sh(&["--report", &s.path("report.json")], "true; /bin/echo x; exit 5");
+    expect(&o, 5, "x\n")?;
+    let r = report(&s, &o)?;
+    for key in
+        ["schema", "command", "exit", "duration_ms", "platform", "processes", "syscalls", "denials", "gaps"]
+    {
+        if r.get(key).is_none() {
+            return Err(format!("no {key} in the report").into());
+        }
+    }
+    if r["platform"] != c.platform || !r["syscalls"]["write"]["count"].is_number() {
+        return Err(format!("platform or syscalls: {} {}", r["platform"], r["syscalls"]["write"]).into());
+    }
+    if r["processes"].as_array().map_or(0, Vec::len) < 2 {
+        Err(format!("processes: {}", r["processes"]).into())
+    } else {
+        Ok(())
+    }
+}
+
+fn process_isolation(c: &Ctx) -> Result<(), Failed> {
+    // The host's processes cannot be seen or signalled.
+    let me = std::process::id();
+    let o = c.sh(
+        &[],
+        &format!("kill -0 {me} 2>/dev/null && echo seen; [ -e /proc/{me}/status ] && echo proc; echo done"),
+    );
+    expect(&o, 0, "done\n")
+}
+
+/// Runs argv inside on a pseudo-terminal of 33x99, types `input`, and gives what came back.
+fn on_pty(c: &Ctx, argv: &[&str], input: &[(&str, &str)]) -> Result<(String, Option<i32>), Failed> {
+    use std::os::fd::{FromRawFd, OwnedFd};
+    use std::os::unix::process::CommandExt;
+    let (mut m, mut s) = (-1, -1);
+    let ws = libc::winsize { ws_row: 33, ws_col: 99, ws_xpixel: 0, ws_ypixel: 0 };
+    let r = unsafe { libc::openpty(&mut m, &mut s, std::ptr::null_mut(), std::ptr::null(), &ws) };
+    if r != 0 {
+        return Err("openpty".into());
+    }
+    if c.who == Who::Ordinary {
+        unsafe { libc::fchown(s, support::ORDINARY, support::ORDINARY) };
+    }
+    let (m, s) = unsafe { (OwnedFd::from_raw_fd(m), OwnedFd::from_raw_fd(s)) };
+    let mut cmd = command(Place::Inside(c.platform), c.who, &[], argv);
+    cmd.env("TERM", "dumb").env("PS1", "$ ");
+    cmd.stdin(s.try_clone()?).stdout(s.try_clone()?).stderr(s);
+    unsafe {
+        cmd.pre_exec(|| {
+            libc::setsid();
+            libc::ioctl(0, libc::TIOCSCTTY, 0);
+            Ok(())
+        });
+    }
+    let mut child = cmd.spawn()?;
+    drop(cmd); // it holds the terminal's other end open
+    let mut got = String::new();
+    let mut master = std::fs::File::from(m);
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    let mut steps = input.iter();
+    let mut step = steps.next();
+    let mut seen = 0;
+    loop {
+        if let Some((wait, send)) = step
+            && let Some(i) = got[seen..].find(wait)
+        {
+            seen += i + wait.len();
+            std::io::Write::write_all(&mut master, send.as_bytes())?;
+            step = steps.next();
+            continue;
+        }
+        let mut p =
+            libc::pollfd { fd: std::os::fd::AsRawFd::as_raw_fd(&master), events: libc::POLLIN, revents: 0 };
+        let n = unsafe { libc::poll(&mut p, 1, 200) };
+        let mut b = [0u8; 4096];
+        if n == 1 {
+            match std::io::Read::read(&mut master, &mut b) {
+                Ok(n) if n > 0 => got += &String::from_utf8_lossy(&b[..n]),
+                _ => break,
+            }
+        } else if child.try_wait()?.is_some() {
+            break;
+        }
+        if std::time::Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(format!("no end on the terminal; got {got:?}").into());
+        }
+    }
+    let code = child.wait()?.code();
+    Ok((got.replace('\r', ""), code))
+}
+
+fn terminal_stays_one(c: &Ctx) -> Result<(), Failed> {
+    let (got, code) = on_pty(c, &shell("test -t 0 && test -t 1 && echo tty; stty size; exit 6"), &[])?;
+    if got == "tty\n33 99\n" && code == Some(6) { Ok(()) } else { Err(format!("{got:?} {code:?}").into()) }
+}
+
+fn terminal_interrupt(c: &Ctx) -> Result<(), Failed> {
+    let (got, code) = on_pty(
+        c,
+        &shell("trap 'echo caught; exit 9' INT; echo go; while :; do sleep 0.05; done"),
+        &[("go", "\x03")],
+    )?;
+    if got.contains("caught") && code == Some(9) { Ok(()) } else { Err(format!("{got:?} {code:?}").into()) }
+}
+
+fn job_control(c: &Ctx) -> Result<(), Failed> {
+    let steps = [
+        ("$ ", "sleep 100\n"),
+        ("sleep 100", "\x1a"),
+        ("Stopped", "jobs; bg; kill %1; wait; echo over\n"),
+        ("\nover", "exit 3\n"),
+    ];
+    let (got, code) = on_pty(c, &["/bin/bash", "--norc", "--noprofile", "-i"], &steps)?;
+    if code == Some(3) && got.contains("Stopped") { Ok(()) } else { Err(format!("{got:?} {code:?}").into()) }
+}
+
+const CHECKS: &[(&str, Check)] = &[
+    ("etc_write_stays_inside", etc_write_stays_inside),
+    ("host_tmp_untouched", host_tmp_untouched),
+    ("ssh_is_hidden", ssh_is_hidden),
+    ("gap_is_counted", gap_is_counted),
+    ("killed_by_signal", killed_by_signal),
+    ("not_found_and_not_executable", not_found_and_not_executable),
+    ("own_failure_is_125", own_failure_is_125),
+    ("signals_are_forwarded", signals_are_forwarded),
+    ("nothing_stays_behind", nothing_stays_behind),
+    ("orphans_end_with_the_program", orphans_end_with_the_program),
+    ("env_options", env_options),
+    ("cwd_option", cwd_option),
+    ("hide_option", hide_option),
+    ("write_option", write_option),
+    ("root_option", root_option),
+    ("trace_lines", trace_lines),
+    ("stdin_pipe", stdin_pipe),
+    ("closed_stdout", closed_stdout),
+    ("report_schema", report_schema),
+    ("process_isolation", process_isolation),
+    ("terminal_stays_one", terminal_stays_one),
+    ("terminal_interrupt", terminal_interrupt),
+    ("job_control", job_control),
+];
+
+fn main() {
+    let args = Arguments::from_args();
+    let mut trials = Vec::new();
+    for (name, program, text) in SAME {
+        // Without a sandbox the native run is still checked to be worth comparing.
+        let missing = !present(program);
+        trials.push(
+            Trial::test(format!("native/{name}"), move || {
+                let o = run(&mut command(Place::Native, Who::Caller, &[], &shell(text)), LIMIT, b"");
+                if o.status.is_some() && o.code() != Some(127) { Ok(()) } else { Err(fail("native run", &o)) }
+            })
+            .with_ignored_flag(missing),
+        );
+    }
+    for platform in support::PLATFORMS {
+        if let Some(why) = support::unusable(platform) {
+            eprintln!("commands: not run on {platform}: {why}");
+            continue;
+        }
+        for who in [Who::Caller, Who::Ordinary] {
+            if who == Who::Ordinary && !support::is_root() {
+                continue;
+            }
+            let c = Ctx { platform, who };
+            let suffix = if who == Who::Ordinary { "-user" } else { "" };
+            for (name, program, text) in SAME {
+                let t = Trial::test(format!("{platform}{suffix}/{name}"), move || same(&c, text));
+                trials.push(t.with_ignored_flag(!present(program)));
+            }
+            for (name, check) in CHECKS {
+                trials.push(Trial::test(format!("{platform}{suffix}/{name}"), move || check(&c)));
+            }
+        }
+    }
+    let end = libtest_mimic::run(&args, trials);
+    support::clean_up();
+    end.exit();
+}
