@@ -20,11 +20,15 @@ verbs! {
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.
-const HELPERS: &[(&str, fn(&[String]) -> i32)] = &[("io_uring_three_times", io_uring_three_times)];
+const HELPERS: &[(&str, fn(&[String]) -> i32)] =
+    &[("io_uring_three_times", io_uring_three_times), ("hostile", hostile::run)];
+
+mod hostile;
 
 /// Says what io_uring_setup answers, three times.
 fn io_uring_three_times(_: &[String]) -> i32 {
-    let one = || guest_tests::check::errname(-guest_tests::sys!(libc::SYS_io_uring_setup, 1, &mut [0u64; 15]));
+    let one =
+        || guest_tests::check::errname(-guest_tests::sys!(libc::SYS_io_uring_setup, 1, &mut [0u64; 15]));
     say(&[one(), one(), one()].join(" "));
     0
 }
