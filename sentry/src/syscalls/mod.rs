@@ -1,5 +1,6 @@
 //! Handlers, one file per man-page verb, and the dispatch generated from the table.
 
+
 pub mod arch_prctl;
 pub mod brk;
 pub mod capget;
@@ -34,6 +35,7 @@ pub mod sigprocmask;
 pub mod sigreturn;
 pub mod sigsuspend;
 pub mod sigtimedwait;
+pub mod unshare;
 pub mod wait;
 
 use crate::args::*;

@@ -78,6 +78,8 @@ pub struct State {
     /// Living tasks by tid.
     pub tasks: HashMap<i32, Arc<Task>>,
     last: i32,
+    /// Numbers have been given a second time: any may be in use.
+    wrapped: bool,
     /// Tasks that use an address space, by its identity.
     mm_users: HashMap<usize, usize>,
 }
@@ -86,12 +88,17 @@ impl State {
     /// A number that is no pid, tid, group or session.
     pub(crate) fn new_pid(&mut self) -> SysResult<i32> {
         for _ in 0..PID_MAX {
-            let next = if self.last >= PID_MAX - 1 { 300 } else { (self.last + 1).max(FIRST) };
+            if self.last >= PID_MAX - 1 {
+                self.last = 300;
+                self.wrapped = true;
+            }
+            let next = (self.last + 1).max(FIRST);
             self.last = next;
-            let used = self.tasks.contains_key(&next) || self.nodes.contains_key(&next) || {
-                // Groups and sessions outlive their leaders; only below the highest number ever given can one exist.
-                self.nodes.values().any(|n| n.pgid == next || n.sid == next)
-            };
+            // Groups and sessions outlive their leaders.
+            let used = self.wrapped
+                && (self.tasks.contains_key(&next)
+                    || self.nodes.contains_key(&next)
+                    || self.nodes.values().any(|n| n.pgid == next || n.sid == next));
             if !used {
                 return Ok(next);
             }
