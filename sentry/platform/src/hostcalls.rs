@@ -137,6 +137,12 @@ pub fn pidfd_kill(pidfd: BorrowedFd<'_>) {
     unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, 0usize, 0) };
 }
 
+/// Kills the process that a thread belongs to.
+pub fn kill(tid: i32) {
+    // SAFETY: no pointers.
+    unsafe { libc::kill(tid, libc::SIGKILL) };
+}
+
 /// Sends a signal to one thread.
 pub fn tgkill(tgid: i32, tid: i32, signo: i32) {
     // SAFETY: no pointers.

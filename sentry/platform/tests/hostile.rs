@@ -229,6 +229,86 @@ fn unmaps_the_shim() {
     beside(unmaps(), |_| {});
 }
 
+// Masks every signal by a frame of its own making, and computes for ever.
+guest!(
+    masks,
+    "mov eax, 1001",
+    "syscall",
+    "mov rbx, 0x7fffc0001000",
+    "2: mov rax, [rbx]",
+    "mov rcx, 0xffffffffffffff",
+    "and rax, rcx",
+    "mov rcx, 0x050f0000000fb8",
+    "cmp rax, rcx",
+    "je 3f",
+    "inc rbx",
+    "jmp 2b",
+    "3: sub rsp, 1024",
+    "mov rdi, rsp",
+    "mov ecx, 128",
+    "xor eax, eax",
+    "rep stosq",
+    "lea rax, [rip + 4f]",
+    "mov [rsp + 40 + 16*8], rax",
+    "mov [rsp + 40 + 15*8], rsp",
+    "mov rax, 0x002b000000000033",
+    "mov [rsp + 40 + 18*8], rax",
+    "mov qword ptr [rsp + 296], -1",
+    "jmp rbx",
+    "4: jmp 4b",
+);
+
+#[test]
+fn masks_the_interrupt() {
+    let platform = platform();
+    let (_sink, task, notes) = run(&platform, masks(), |sink, event, _| match event {
+        Event::Syscall(_) => {
+            sink.note(Note::Value(1));
+            Verdict::Return(0)
+        }
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(guest::next(&notes), Note::Value(1));
+    std::thread::sleep(Duration::from_millis(20));
+    task.control.kick();
+    assert_eq!(guest::next(&notes), Note::Gone(libc::SIGKILL));
+    works(&platform);
+}
+
+// Forks by itself, through the shim's own instruction, as often as it may; the copies call and spin.
+guest!(
+    bombs,
+    "mov r14d, 200",
+    "mov rbx, 0x7fffc0001000",
+    "2: cmp word ptr [rbx], 0x050f",
+    "jne 3f",
+    "lea r15, [rip + 3f]",
+    "lea rsp, [0x7f8000]",
+    "push r15",
+    "push r15",
+    "mov eax, 56",
+    "mov edi, 0x9000",
+    "xor esi, esi",
+    "mov edx, 0x600000",
+    "jmp rbx",
+    "3: mov r15d, 0",
+    "inc rbx",
+    "mov rcx, 0x7fffc0003000",
+    "cmp rbx, rcx",
+    "jb 2b",
+    "mov eax, 1001",
+    "syscall",
+    "mov rbx, 0x7fffc0001000",
+    "dec r14d",
+    "jnz 2b",
+    "4: jmp 4b",
+);
+
+#[test]
+fn forks_by_itself() {
+    beside(bombs(), |_| {});
+}
+
 #[test]
 fn port_refuses_the_shim_range() {
     let platform = platform();

@@ -33,9 +33,10 @@ use parking_lot::Mutex;
 use process::{Binding, Process};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Once};
+use std::time::Duration;
 use task::Task;
 
 /// How to run guests.
@@ -51,6 +52,8 @@ pub struct TrapConfig {
     pub vdso: Option<(u64, u64)>,
     /// Most bytes of address space of one guest process (RLIMIT_AS).
     pub address_space: Option<u64>,
+    /// How long a guest process may take to react before it is killed; `None`: 10 s.
+    pub patience: Option<Duration>,
     /// Most guest threads (RLIMIT_NPROC, counted in the guests' user namespace).
     pub tasks: Option<u64>,
 }
@@ -66,6 +69,8 @@ pub const SENTRY_CALLS: &[(&str, &str, &str)] = &[
     ("ioctl", "PIDFD_GET_INFO", "the id of a process that a forker made"),
     ("pidfd_getfd", "", "listeners and pidfds from guest processes"),
     ("pidfd_send_signal", "SIGKILL", "ends guest processes"),
+    ("kill", "SIGKILL", "ends a process that a guest made by itself, when it rings"),
+    ("poll", "", "whether a process that should answer is dead"),
     ("tgkill", "SIGURG", "interrupts a task that runs guest code"),
     ("process_vm_readv", "", "guest memory"),
     ("process_vm_writev", "", "guest memory"),
@@ -83,6 +88,8 @@ pub const SENTRY_CALLS: &[(&str, &str, &str)] = &[
     ("epoll_wait", "", "watches pidfds"),
 ];
 
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What all parts share.
 pub struct Runtime {
     reaper: reaper::Reaper,
@@ -94,6 +101,11 @@ pub struct Runtime {
     zygote: Mutex<Option<Zygote>>,
     /// A process made before it is needed.
     spare: Mutex<Option<Binding>>,
+    /// Fresh processes were asked for more than once.
+    more: AtomicBool,
+    threads: Once,
+    /// A process that does not do within this time what it was told to do is killed.
+    patience: Duration,
     /// Where the vDSO lies in every guest, 0 if nowhere.
     vdso: AtomicU64,
 }
@@ -107,6 +119,14 @@ struct Zygote {
 }
 
 impl Runtime {
+    /// Starts the threads, which have by then the rights that are left to the sentry, no more. Those that cannot be
+    /// started are done without: processes that died are then noticed when somebody asks.
+    fn start(self: &Arc<Self>) {
+        self.reaper.start();
+        self.watchdog.start();
+        poller::Poller::start(self);
+    }
+
     /// A thread in a fresh process, which is most often ready already.
     fn fresh(self: &Arc<Self>) -> Result<Binding, CallError> {
         let ready = self.spare.lock().take().filter(|bind| bind.process.ended().is_none());
@@ -114,6 +134,10 @@ impl Runtime {
             Some(bind) => bind,
             None => self.breed()?,
         };
+        // A sandbox that runs a single program needs no second process.
+        if !self.more.swap(true, Relaxed) {
+            return Ok(bind);
+        }
         let rt = Arc::downgrade(self);
         self.pool.run(Box::new(move || {
             let Some(rt) = rt.upgrade() else { return };
@@ -143,8 +167,8 @@ pub struct TrapPlatform {
 }
 
 impl TrapPlatform {
-    /// Starts the zygote. To be called before the sentry restricts itself, on a thread that lives as long as the
-    /// sentry (the zygote dies with it). Each guest process costs the sentry one descriptor, each task another.
+    /// Starts the zygote, and no thread yet. To be called before the sentry restricts itself, on a thread that lives
+    /// as long as the sentry (the zygote dies with it). Each guest process costs the sentry one descriptor, each task another.
     ///
     /// # Errors
     /// One line that says what the host does not allow.
@@ -168,16 +192,18 @@ impl TrapPlatform {
         ctl.close();
         let rt = Runtime {
             reaper: reaper::Reaper::new().map_err(text("reaper"))?,
-            watchdog: watchdog::Watchdog::new().map_err(text("watchdog"))?,
+            watchdog: watchdog::Watchdog::new(config.patience.unwrap_or(PATIENCE)),
             poller: poller::Poller::new(),
             pool: Arc::default(),
             busy: AtomicUsize::new(0),
             zygote: Mutex::new(None),
             spare: Mutex::new(None),
+            more: AtomicBool::new(false),
+            threads: Once::new(),
+            patience: config.patience.unwrap_or(PATIENCE),
             vdso: AtomicU64::new(0),
         };
         let rt = Arc::new(rt);
-        poller::Poller::start(&rt);
         let dead = |e: CallError| format!("the zygote did not come up: {e:?}");
         let process = Process::new(&rt, booted.zygote, ctl, 1, 0).map_err(dead)?;
         let bind = process.bind(1).map_err(dead)?;
@@ -199,6 +225,7 @@ impl Platform for TrapPlatform {
     }
 
     fn first_task(&self, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
+        self.rt.threads.call_once(|| self.rt.start());
         let bind = self.rt.fresh()?;
         Ok(Task::create(&self.rt, sink, bind, &crate::Regs::default()))
     }

@@ -13,9 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// A process that does not do within this time what it was told to do is killed.
-pub const PATIENCE: Duration = Duration::from_secs(10);
-
 /// One host process that holds one guest address space.
 pub struct Process {
     /// Its id as the sentry sees it; not reused before the sentry reaps it.
@@ -33,6 +30,7 @@ pub struct Process {
     tasks: Mutex<HashMap<u32, Weak<Task>>>,
     rt: Weak<Runtime>,
     vdso: u64,
+    patience: Duration,
 }
 
 struct Slots {
@@ -91,6 +89,7 @@ impl Process {
             tasks: Mutex::default(),
             rt: Arc::downgrade(rt),
             vdso,
+            patience: rt.patience,
         });
         process.slots.lock().claim(first);
         rt.reaper.watch(&process).map_err(errno)?;
@@ -101,6 +100,13 @@ impl Process {
     pub fn ended(&self) -> Option<i32> {
         let signal = self.ended.load(Acquire);
         (signal >= 0).then_some(signal)
+    }
+
+    /// Whether it is dead, asked of the host.
+    fn dead(&self) -> bool {
+        let mut fds = [rustix::event::PollFd::new(&self.pidfd, rustix::event::PollFlags::IN)];
+        let none = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+        self.ended().is_some() || rustix::event::poll(&mut fds, Some(&none)).is_ok_and(|n| n > 0)
     }
 
     /// Kills the host process; its tasks report it gone.
@@ -125,10 +131,10 @@ impl Process {
             if now != value {
                 return Ok(now);
             }
-            if self.ended().is_some() {
+            if self.dead() {
                 return Err(Gone);
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > self.patience {
                 self.destroy();
                 return Err(Gone);
             }
@@ -159,7 +165,7 @@ impl Process {
                 return Ok(head.res_value.load(Relaxed));
             }
             self.wait(&head.res_seq, seen)?;
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > self.patience {
                 self.destroy();
                 return Err(Gone);
             }

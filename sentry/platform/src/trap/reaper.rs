@@ -21,16 +21,19 @@ pub struct Reaper {
 }
 
 impl Reaper {
-    /// Starts the reaper's thread. It lives as long as the sentry.
+    /// A reaper without its thread.
     pub fn new() -> io::Result<Reaper> {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let watched = Arc::new(Watched::default());
-        let (poll, seen) = (epoll.clone(), watched.clone());
-        std::thread::Builder::new()
-            .name("reaper".into())
-            .stack_size(128 * 1024)
-            .spawn(move || run(&poll, &seen))?;
         Ok(Reaper { epoll, watched, next: AtomicU64::new(0) })
+    }
+
+    /// Starts its thread.
+    pub fn start(&self) {
+        let (poll, seen) = (self.epoll.clone(), self.watched.clone());
+        // Sinks hear of deaths on this thread.
+        let thread = std::thread::Builder::new().name("reaper".into()).stack_size(512 * 1024);
+        drop(thread.spawn(move || run(&poll, &seen)));
     }
 
     /// Looks after a process from now on.

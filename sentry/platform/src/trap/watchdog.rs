@@ -1,7 +1,6 @@
-//! Kills guest processes whose threads do not come back from the shim within [`PATIENCE`]: a guest can mask the
+//! Kills guest processes whose threads do not come back from the shim in time: a guest can mask the
 //! interrupt signal or spoil its shim. Sleeps without a timeout while nothing is expected of anybody.
 
-use super::process::PATIENCE;
 use super::task::{Run, Task};
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::AtomicBool;
@@ -18,26 +17,29 @@ struct List {
 /// The watchdog.
 pub struct Watchdog {
     epoch: Instant,
+    patience: Duration,
     awake: AtomicBool,
     list: Mutex<List>,
     wake: Condvar,
 }
 
 impl Watchdog {
-    /// Starts its thread.
-    pub fn new() -> std::io::Result<Arc<Watchdog>> {
-        let dog = Arc::new(Watchdog {
+    /// A watchdog without its thread.
+    pub fn new(patience: Duration) -> Arc<Watchdog> {
+        Arc::new(Watchdog {
             epoch: Instant::now(),
+            patience,
             awake: AtomicBool::new(false),
             list: Mutex::default(),
             wake: Condvar::new(),
-        });
-        let own = dog.clone();
-        std::thread::Builder::new()
-            .name("watchdog".into())
-            .stack_size(128 * 1024)
-            .spawn(move || own.run())?;
-        Ok(dog)
+        })
+    }
+
+    /// Starts its thread.
+    pub fn start(self: &Arc<Self>) {
+        let own = self.clone();
+        let thread = std::thread::Builder::new().name("watchdog".into()).stack_size(128 * 1024);
+        drop(thread.spawn(move || own.run()));
     }
 
     /// Watches a task from now on.
@@ -77,7 +79,7 @@ impl Watchdog {
                 quiet = 0;
                 continue;
             }
-            self.wake.wait_for(&mut list, Duration::from_secs(2));
+            self.wake.wait_for(&mut list, (self.patience / 4).min(Duration::from_secs(2)));
             list.tasks.retain(|task| task.strong_count() > 0);
             quiet = if self.pending(&list) { 0 } else { quiet + 1 };
         }
@@ -85,7 +87,7 @@ impl Watchdog {
 
     /// Kills who is late; whether anything is expected of anybody.
     fn pending(&self, list: &List) -> bool {
-        let late = self.now().saturating_sub(PATIENCE.as_millis() as u64);
+        let late = self.now().saturating_sub(self.patience.as_millis() as u64);
         let mut any = false;
         for task in list.tasks.iter().filter_map(Weak::upgrade) {
             let since = task.awaited.load(Relaxed);

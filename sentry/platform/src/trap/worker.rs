@@ -88,7 +88,9 @@ pub fn recv(bind: &Binding) -> Option<hostcalls::Notif> {
                 if known == 0 {
                     bind.tid.store(notif.pid, Relaxed);
                 } else if known != notif.pid {
-                    // A listener that is not this task's own: its process plays tricks.
+                    // Not this task's own thread: its process forked by itself, or gave us another's listener.
+                    // Whoever rings waits for our answer, so the number is his.
+                    hostcalls::kill(notif.pid as i32);
                     bind.process.destroy();
                     return None;
                 }

@@ -66,7 +66,12 @@ impl TaskSink for Sink {
 
 pub fn platform() -> Arc<dyn Platform> {
     let namespaces = std::env::var_os("LAZARET_TEST_NO_NAMESPACES").is_none();
-    let config = TrapConfig { namespaces, empty_dir: Some("/mnt".into()), ..TrapConfig::default() };
+    let config = TrapConfig {
+        namespaces,
+        empty_dir: Some("/mnt".into()),
+        patience: Some(Duration::from_secs(4)),
+        ..TrapConfig::default()
+    };
     TrapPlatform::new(&config).expect("trap platform")
 }
 
