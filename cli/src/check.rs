@@ -52,6 +52,9 @@ fn seccomp() -> Result<String, String> {
 
 fn flag(name: &str) -> Result<String, String> {
     let info = fs::read_to_string("/proc/cpuinfo").map_err(|e| e.to_string())?;
-    let has = info.lines().find(|line| line.starts_with("flags")).is_some_and(|line| line.split_whitespace().any(|f| f == name));
+    let has = info
+        .lines()
+        .find(|line| line.starts_with("flags"))
+        .is_some_and(|line| line.split_whitespace().any(|f| f == name));
     if has { Ok("there".to_owned()) } else { Err("the processor or kernel does not have it".to_owned()) }
 }

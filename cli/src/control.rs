@@ -84,7 +84,15 @@ mod tests {
 
     #[test]
     fn packets_come_back_as_they_went() {
-        for message in [Signal(2), Pid(77), Failed(127, "x: no".into()), Stopped, Lines("a\nb".into()), Exited(3), Killed(9)] {
+        for message in [
+            Signal(2),
+            Pid(77),
+            Failed(127, "x: no".into()),
+            Stopped,
+            Lines("a\nb".into()),
+            Exited(3),
+            Killed(9),
+        ] {
             assert_eq!(super::Message::decode(&message.encode()), Some(message));
         }
         assert_eq!(super::Message::decode(&[]), None);

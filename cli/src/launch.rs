@@ -9,13 +9,14 @@ use crate::setup::{self, GoferSetup, Ids, MountSetup, SentrySetup, Text};
 use gofer::{GoferConfig, HideRule, Mount};
 use platform::confine::host;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::OFlags;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions, geteuid, waitpid};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,9 @@ fn start(options: &DoOptions) -> Result<Run, String> {
     let mounts = mounts(options)?;
     let report = options.report.as_ref().map(|path| create(path)).transpose()?;
     let trace = match &options.trace {
-        Some(path) if path == Path::new("-") => Some(duplicate(io::stderr().as_fd()).map_err(text("standard error"))?),
+        Some(path) if path == Path::new("-") => {
+            Some(duplicate(io::stderr().as_fd()).map_err(text("standard error"))?)
+        }
         Some(path) => Some(create(path)?),
         None => None,
     };
@@ -64,9 +67,11 @@ fn start(options: &DoOptions) -> Result<Run, String> {
     let (control, control_theirs) = pair().map_err(text("control socket"))?;
     let lanes = std::thread::available_parallelism().map_or(2, |n| n.get().min(8));
     let lanes: Result<Vec<_>, _> = (0..lanes).map(|_| pair_of_roles()).collect();
-    let (sentry_lanes, gofer_lanes): (Vec<_>, Vec<_>) = lanes.map_err(text("gofer's sockets"))?.into_iter().unzip();
+    let (sentry_lanes, gofer_lanes): (Vec<_>, Vec<_>) =
+        lanes.map_err(text("gofer's sockets"))?.into_iter().unzip();
     let numbers = |fds: &[OwnedFd]| fds.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>();
     let tty = open_tty();
+    let reopened = stdio();
 
     let sentry_setup = SentrySetup {
         command: options.command.iter().map(|arg| Text::from(arg.as_os_str())).collect(),
@@ -90,6 +95,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         lanes: numbers(&sentry_lanes),
         report: report.as_ref().map(AsRawFd::as_raw_fd),
         trace: trace.as_ref().map(AsRawFd::as_raw_fd),
+        stdio: reopened.each_ref().map(Stream::number),
         tty: tty.as_ref().map(AsRawFd::as_raw_fd),
     };
     let mut sentry = role("sentry", &sentry_setup).map_err(text("starting the sentry"))?;
@@ -107,7 +113,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
     };
     let mut gofer = role("gofer", &gofer_setup).map_err(text("starting the gofer"))?;
 
-    drop((ready_theirs, gofer_lanes, sentry_lanes, control_theirs, report, trace, tty));
+    drop((ready_theirs, gofer_lanes, sentry_lanes, control_theirs, report, trace, tty, reopened));
     if let Some((ours, theirs)) = oracle {
         drop(theirs);
         let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || gofer::serve_ids(ours));
@@ -258,6 +264,47 @@ fn open_tty() -> Option<OwnedFd> {
     }
     let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
     duplicate(tty.as_fd()).ok()
+}
+
+/// A standard stream as the sentry gets it.
+enum Stream {
+    Closed,
+    AsItIs(RawFd),
+    Anew(OwnedFd),
+}
+
+impl Stream {
+    fn number(&self) -> Option<RawFd> {
+        match self {
+            Stream::Closed => None,
+            Stream::AsItIs(fd) => Some(*fd),
+            Stream::Anew(fd) => Some(fd.as_raw_fd()),
+        }
+    }
+}
+
+/// The standard streams. A terminal is opened anew where that is allowed: its description is the sentry's own then,
+/// and O_NONBLOCK on it is nobody else's business.
+fn stdio() -> [Stream; 3] {
+    [0, 1, 2].map(|number| {
+        let path = format!("/proc/self/fd/{number}");
+        if std::fs::symlink_metadata(&path).is_err() {
+            return Stream::Closed;
+        }
+        let terminal = match number {
+            0 => rustix::termios::isatty(io::stdin()),
+            1 => rustix::termios::isatty(io::stdout()),
+            _ => rustix::termios::isatty(io::stderr()),
+        };
+        if !terminal {
+            return Stream::AsItIs(number);
+        }
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY;
+        match rustix::fs::open(&path, flags, rustix::fs::Mode::empty()) {
+            Ok(fd) => Stream::Anew(fd),
+            Err(_) => Stream::AsItIs(number),
+        }
+    })
 }
 
 /// Starts this program in a role. The configuration's descriptor is inherited, as are those named in it.

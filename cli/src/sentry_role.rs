@@ -3,8 +3,22 @@
 use crate::control::Message;
 use crate::setup::{self, SentrySetup};
 use platform::confine::{self, host};
+use sentry::boot::{HostMount, Sandbox, Start};
+use sentry::fs::host_tty::host_signal;
+use sentry::kernel::Config;
+use sentry::report::{Outcome, Wanted};
+use sentry::task::creds::Creds;
+use sentry::task::limits::Limits;
+use sentry::task::start::Place;
+use sentry::task::tree::Ending;
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::{OwnedFd, RawFd};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+use syscall_table::abi::wait::WaitStatus;
+use syscall_table::errno::Errno;
 
 /// Starts the sentry in its namespaces as the launcher's child, and ends; goes on in the sentry.
 pub fn run(fd: RawFd) -> ExitCode {
@@ -13,7 +27,15 @@ pub fn run(fd: RawFd) -> ExitCode {
         Err(error) => return crate::failure(&format!("sentry: {error}")),
     };
     let mut keep: Vec<RawFd> = vec![setup.control];
-    keep.extend(setup.lanes.iter().chain(&setup.report).chain(&setup.trace).chain(&setup.tty));
+    keep.extend(
+        setup
+            .lanes
+            .iter()
+            .chain(&setup.report)
+            .chain(&setup.trace)
+            .chain(&setup.tty)
+            .chain(setup.stdio.iter().flatten()),
+    );
     host::close_all_but(&keep);
     let control = match host::inherited(setup.control) {
         Ok(control) => control,
@@ -26,7 +48,8 @@ pub fn run(fd: RawFd) -> ExitCode {
         }
         Ok(None) => sentry_main(setup, control),
         Err((what, error)) => {
-            Message::Failed(crate::FAILURE, format!("sentry: {what}: {error}{}", hint(&error))).send(&control);
+            Message::Failed(crate::FAILURE, format!("sentry: {what}: {error}{}", hint(&error)))
+                .send(&control);
             ExitCode::SUCCESS
         }
     }
@@ -35,9 +58,9 @@ pub fn run(fd: RawFd) -> ExitCode {
 /// What to change where namespaces are forbidden.
 pub fn hint(error: &std::io::Error) -> &'static str {
     let is = |path: &str, value: &str| std::fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
-    let forbidden = error
-        .raw_os_error()
-        .is_some_and(|errno| [libc::EPERM, libc::EACCES, libc::ENOSPC, libc::EINVAL, libc::EUSERS].contains(&errno));
+    let forbidden = error.raw_os_error().is_some_and(|errno| {
+        [libc::EPERM, libc::EACCES, libc::ENOSPC, libc::EINVAL, libc::EUSERS].contains(&errno)
+    });
     if !forbidden {
         ""
     } else if is("/proc/sys/user/max_user_namespaces", "0") {
@@ -59,6 +82,7 @@ fn sentry_main(setup: SentrySetup, control: OwnedFd) -> ! {
 }
 
 fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
+    let begun = Instant::now();
     let at = |what: &'static str| move |error: rustix::io::Errno| format!("sentry: {what}: {error}");
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(at("setting the parent's signal"))?;
@@ -66,17 +90,131 @@ fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     // The terminal's signals come by the launcher, once.
     rustix::process::setsid().map_err(at("making a session"))?;
     host::few_arenas();
+    let stdio = take_stdio(&setup).map_err(|e| format!("sentry: standard streams: {e}"))?;
     let vdso = platform::trap::vdso_extent();
     confine::empty_root().map_err(|e| format!("sentry: making an empty root: {e}{}", hint(&e)))?;
     rustix::thread::set_no_new_privs(true).map_err(at("setting no_new_privs"))?;
     let platform = platform(&setup, vdso)?;
     confine::drop_capabilities().map_err(|e| format!("sentry: dropping capabilities: {e}"))?;
-    confine::install(setup.platform == "ptrace").map_err(|e| format!("sentry: installing the filter: {e}"))?;
-    let _ = (platform, control);
-    Err("the kernel cannot run programs yet".to_owned())
+
+    let take = |fd: RawFd| host::inherited(fd).map_err(|e| format!("sentry: descriptor {fd}: {e}"));
+    let lanes = setup.lanes.iter().map(|fd| take(*fd)).collect::<Result<Vec<_>, _>>()?;
+    let mut report = setup.report.map(take).transpose()?.map(File::from);
+    let sandbox = Sandbox {
+        platform: platform.clone(),
+        client: Arc::new(gofer::Client::new(lanes)),
+        mounts: setup.mounts.iter().map(|m| HostMount { at: m.at.0.clone(), writable: m.writable }).collect(),
+        stdio,
+        tty: setup.tty.map(take).transpose()?,
+        wanted: Wanted { report: report.is_some(), trace: setup.trace.map(take).transpose()? },
+        config: Config {
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            ..Config::default()
+        },
+    };
+    // The filter judges the sentry before it has read a byte of the guest's.
+    confine::install(setup.platform == "ptrace")
+        .map_err(|e| format!("sentry: installing the filter: {e}"))?;
+    let ready = sandbox.build()?;
+    let kernel = ready.kernel.clone();
+    let told = control.try_clone().map_err(|e| format!("sentry: control socket: {e}"))?;
+    kernel.tree.on_stop(Box::new(move || Message::Stopped.send(&told)));
+    let command: Vec<Vec<u8>> = setup.command.iter().map(|arg| arg.0.clone()).collect();
+    ready.start(Start {
+        command: command.clone(),
+        env: setup.env.into_iter().map(|entry| entry.0).collect(),
+        place: Place { cwd: setup.cwd.0, must: setup.cwd_must },
+        creds: Creds::new(setup.ids.uid, setup.ids.gid, setup.ids.groups),
+        umask: setup.ids.umask,
+        limits: Limits::default(),
+    })?;
+    listen(&ready, control)?;
+
+    let ending = kernel.tree.wait_ending();
+    kernel.shut_down();
+    let name = String::from_utf8_lossy(command.first().map(Vec::as_slice).unwrap_or_default()).into_owned();
+    let (message, code, status) = outcome(ending, &name);
+    if let Some(file) = &mut report {
+        let text = kernel.report.json(&Outcome {
+            command: &command,
+            status,
+            code,
+            duration: begun.elapsed(),
+            platform: platform.name(),
+            host_calls: None,
+        });
+        if let Err(error) = file.write_all(text.as_bytes()) {
+            Message::Lines(format!("lazaret: writing the report: {error}\n")).send(control);
+        }
+    }
+    if code != 0 {
+        let lines: String =
+            kernel.report.gap_lines(10).iter().map(|line| format!("lazaret: {line}\n")).collect();
+        if !lines.is_empty() {
+            Message::Lines(lines).send(control);
+        }
+    }
+    message.send(control);
+    // Everything else in this pid namespace ends with its init.
+    host::exit_now(0)
 }
 
-fn platform(setup: &SentrySetup, vdso: (u64, u64)) -> Result<std::sync::Arc<dyn platform::Platform>, String> {
+/// The guest's standard streams, moved away from the first three numbers: those stay what they mean to this process
+/// (its last words go to 2), whatever the guest closes.
+fn take_stdio(setup: &SentrySetup) -> std::io::Result<[Option<OwnedFd>; 3]> {
+    let mut moved = [None, None, None];
+    for (place, fd) in moved.iter_mut().zip(setup.stdio) {
+        *place = match fd {
+            Some(0) => Some(rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3)?),
+            Some(1) => Some(rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), 3)?),
+            Some(2) => Some(rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), 3)?),
+            Some(fd) => Some(host::inherited(fd)?),
+            None => None,
+        };
+    }
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    Ok(moved)
+}
+
+/// What to tell the launcher, the exit status, and the program's own status.
+fn outcome(ending: Ending, name: &str) -> (Message, u8, Option<WaitStatus>) {
+    match ending {
+        Ending::Status(status) => match (status.exit_status(), status.term_signal()) {
+            (Some(code), _) => (Message::Exited(code as u8), code as u8, Some(status)),
+            (_, signal) => {
+                let signal = signal.unwrap_or(9);
+                (Message::Killed(signal), 128u8.wrapping_add(signal as u8), Some(status))
+            }
+        },
+        Ending::NotStarted(errno) => {
+            let (code, text) = match errno {
+                Errno::ENOENT => (127, "not found".to_owned()),
+                other => (126, format!("cannot be executed: {}", other.message())),
+            };
+            (Message::Failed(code, format!("{name}: {text}")), code, None)
+        }
+    }
+}
+
+/// A thread for what the launcher says. When the launcher is gone, so is the sandbox.
+fn listen(ready: &sentry::boot::Ready, control: &OwnedFd) -> Result<(), String> {
+    let socket = control.try_clone().map_err(|e| format!("sentry: control socket: {e}"))?;
+    let (kernel, job) = (ready.kernel.clone(), ready.job.clone());
+    let thread = std::thread::Builder::new().name("control".into()).stack_size(256 * 1024);
+    let body = move || {
+        while let Some(message) = Message::receive(&socket) {
+            if let Message::Signal(signal) = message {
+                host_signal(&kernel, job.as_deref(), signal);
+            }
+        }
+        host::exit_now(crate::FAILURE.into())
+    };
+    thread.spawn(body).map(drop).map_err(|e| format!("sentry: starting a thread: {e}"))
+}
+
+fn platform(setup: &SentrySetup, vdso: (u64, u64)) -> Result<Arc<dyn platform::Platform>, String> {
     use platform::trap::{TrapConfig, TrapPlatform};
     match setup.platform.as_str() {
         "trap" => {

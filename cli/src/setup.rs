@@ -59,6 +59,8 @@ pub struct SentrySetup {
     pub lanes: Vec<RawFd>,
     pub report: Option<RawFd>,
     pub trace: Option<RawFd>,
+    /// Standard input, output and error; none for a closed one. Terminals are opened anew, so that they need not wait.
+    pub stdio: [Option<RawFd>; 3],
     /// The launcher's terminal, for /dev/tty.
     pub tty: Option<RawFd>,
 }

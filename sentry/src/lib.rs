@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod boot;
 pub mod cx;
 pub mod fail;
 pub mod fs;

@@ -9,6 +9,7 @@
 pub mod confine;
 pub mod guestfilter;
 mod hostcalls;
+pub mod hostio;
 pub mod regs;
 pub mod trap;
 

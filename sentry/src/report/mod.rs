@@ -1,24 +1,209 @@
-//! What the sandbox has to tell: denials, gaps, counts, traces.
+//! What the sandbox has to tell: denials, gaps, counts, processes, traces.
+//!
+//! The three causes are kept apart: a denial is the policy's no, a gap is what lazaret does not implement, and an errno
+//! that Linux would have given too is counted with its call and nothing else. Equal denials and equal gaps are one
+//! entry with a count; there are at most [`MOST`] entries of each kind, and what came after is counted as dropped.
+//! The schema is written down in `docs/report.md`.
+
+mod json;
+mod trace;
 
 use crate::fail::Denial;
 use crate::run::Call;
+use crate::sync::{Level, Lock};
 use crate::task::Task;
+use rustix::fd::OwnedFd;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use syscall_table::abi::wait::WaitStatus;
 use syscall_table::errno::Errno;
 
-/// Collects during a run.
+pub use json::Outcome;
+
+/// Most entries of each kind.
+pub const MOST: usize = 1000;
+/// Counters: one past the highest call number, and one for all others.
+const CALLS: usize = 512;
+
+/// What to collect beside denials and gaps.
 #[derive(Default)]
-pub struct Report {}
+pub struct Wanted {
+    /// Counts and processes, for a report.
+    pub report: bool,
+    /// Where trace lines go.
+    pub trace: Option<OwnedFd>,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord, Clone)]
+struct GapKey {
+    nr: u32,
+    detail: String,
+    program: String,
+    errno: i32,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord, Clone)]
+struct DenialKey {
+    what: &'static str,
+    path: String,
+    rule: String,
+    allow_with: String,
+}
+
+struct ProcessEntry {
+    ppid: i32,
+    program: String,
+    arguments: Vec<String>,
+    exit: Option<WaitStatus>,
+}
+
+#[derive(Default)]
+struct Found {
+    gaps: BTreeMap<GapKey, u64>,
+    denials: BTreeMap<DenialKey, u64>,
+    processes: BTreeMap<i32, ProcessEntry>,
+    dropped: u64,
+}
+
+struct Count {
+    calls: AtomicU64,
+    errors: AtomicU64,
+}
+
+/// Collects during a run.
+pub struct Report {
+    found: Lock<Found>,
+    counts: Option<Box<[Count]>>,
+    trace: Option<trace::Trace>,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Report::new(Wanted::default())
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn count<K: Ord>(map: &mut BTreeMap<K, u64>, key: K, dropped: &mut u64) {
+    let room = map.len() < MOST;
+    match map.get_mut(&key) {
+        Some(count) => *count = count.saturating_add(1),
+        None if room => {
+            map.insert(key, 1);
+        }
+        None => *dropped = dropped.saturating_add(1),
+    }
+}
 
 impl Report {
+    /// Collects what is wanted.
+    pub fn new(wanted: Wanted) -> Self {
+        let zero = || Count { calls: AtomicU64::new(0), errors: AtomicU64::new(0) };
+        Report {
+            found: Lock::new(Level::Report, Found::default()),
+            counts: wanted.report.then(|| (0..CALLS).map(|_| zero()).collect()),
+            trace: wanted.trace.map(trace::Trace::new),
+        }
+    }
+
+    /// Whether calls are traced: then none may be answered without the kernel's knowledge.
+    pub fn tracing(&self) -> bool {
+        self.trace.is_some()
+    }
+
     /// Counts a gap.
-    pub fn gap(&self, _task: &Task, _nr: u32, _detail: &str, _errno: Errno) {}
+    pub fn gap(&self, task: &Task, nr: u32, detail: &str, errno: Errno) {
+        let program = text(&task.process.exe.lock());
+        let key = GapKey { nr, detail: detail.to_owned(), program, errno: errno.raw() };
+        let found = &mut *self.found.lock();
+        count(&mut found.gaps, key, &mut found.dropped);
+    }
 
     /// Counts a denial.
-    pub fn denial(&self, _task: &Task, _denial: &Denial) {}
+    pub fn denial(&self, _task: &Task, denial: &Denial) {
+        let key = DenialKey {
+            what: denial.what,
+            path: denial.object.clone(),
+            rule: denial.rule.clone(),
+            allow_with: denial.allow_with.clone(),
+        };
+        let found = &mut *self.found.lock();
+        count(&mut found.denials, key, &mut found.dropped);
+    }
 
     /// A call begins.
-    pub fn trace_enter(&self, _task: &Task, _call: &Call) {}
+    #[inline]
+    pub fn trace_enter(&self, task: &Task, call: &Call) {
+        if let Some(trace) = &self.trace {
+            trace.enter(task, call);
+        }
+    }
 
     /// A call ends with this value of rax; None: it did not return to where it came from.
-    pub fn trace_leave(&self, _task: &Task, _call: &Call, _value: Option<i64>) {}
+    #[inline]
+    pub fn trace_leave(&self, task: &Task, call: &Call, value: Option<i64>) {
+        if let Some(counts) = &self.counts
+            && let Some(count) = counts.get((call.nr as usize).min(CALLS - 1))
+        {
+            count.calls.fetch_add(1, Ordering::Relaxed);
+            if value.is_some_and(|value| (-4095..0).contains(&value)) {
+                count.errors.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if let Some(trace) = &self.trace {
+            trace.leave(task, call, value);
+        }
+    }
+
+    /// A process was made.
+    pub fn born(&self, pid: i32, ppid: i32) {
+        if self.counts.is_none() {
+            return;
+        }
+        let found = &mut *self.found.lock();
+        if found.processes.len() < MOST {
+            let entry = ProcessEntry { ppid, program: String::new(), arguments: Vec::new(), exit: None };
+            found.processes.insert(pid, entry);
+        } else {
+            found.dropped = found.dropped.saturating_add(1);
+        }
+    }
+
+    /// A process ended. `program` and `arguments` are those of its last exec.
+    pub fn ended(&self, pid: i32, program: &[u8], arguments: &[Vec<u8>], status: WaitStatus) {
+        if self.counts.is_none() {
+            return;
+        }
+        if let Some(entry) = self.found.lock().processes.get_mut(&pid) {
+            entry.program = text(program);
+            // A report is for reading: long command lines are cut.
+            entry.arguments = arguments.iter().take(64).map(|a| text(a.get(..1024).unwrap_or(a))).collect();
+            entry.exit = Some(status);
+        }
+    }
+
+    /// The gaps, one line each, at most `most` lines.
+    pub fn gap_lines(&self, most: usize) -> Vec<String> {
+        let found = self.found.lock();
+        let mut gaps: Vec<_> = found.gaps.iter().collect();
+        gaps.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let mut lines: Vec<String> = gaps
+            .iter()
+            .map(|(key, count)| {
+                let times = if **count == 1 { String::new() } else { format!(", {count} times") };
+                let detail = if key.detail.is_empty() { String::new() } else { format!(" ({})", key.detail) };
+                let errno = Errno::from_raw(key.errno);
+                format!("gap: {}{detail} by {}: {errno:?}{times}", json::call_name(key.nr), key.program)
+            })
+            .collect();
+        if lines.len() > most {
+            let more = lines.len() - most + 1;
+            lines.truncate(most - 1);
+            lines.push(format!("gap: {more} more kinds; --report lists all"));
+        }
+        lines
+    }
 }

@@ -3,7 +3,7 @@
 use super::creds::Creds;
 use super::exec::Program;
 use super::limits::Limits;
-use super::start::First;
+use super::start::{First, Place};
 use super::tree::{FIRST, INIT, Node};
 use super::{Parts, Process, Task};
 use crate::fail::SysResult;
@@ -18,8 +18,10 @@ use syscall_table::abi::sigaction::SIGCHLD;
 
 /// The first program and what it starts with.
 pub struct Init {
-    /// Path of the program in the sandbox.
+    /// Path of the program in the sandbox; a name without a slash is looked for in PATH.
     pub path: Vec<u8>,
+    /// Working directory.
+    pub place: Place,
     /// Arguments, the program's name first.
     pub argv: Vec<Vec<u8>>,
     /// Environment, `NAME=value`.
@@ -76,7 +78,7 @@ impl Kernel {
                 creds: Arc::new(init.creds),
                 signals: TaskSignals::default(),
                 comm: b"init".to_vec(),
-                first: First::Exec(Box::new(program)),
+                first: First::Exec(Box::new(program), init.place),
             },
         );
         let new = self.platform.first_task(task.sink())?;
@@ -105,6 +107,7 @@ impl Kernel {
                 },
             );
         }
+        self.report.born(pid, INIT);
         task.control().start();
         Ok(task)
     }

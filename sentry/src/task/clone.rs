@@ -282,5 +282,6 @@ fn enter(parent: &Arc<Task>, child: &Arc<Task>, request: &Request) -> bool {
             uid,
         },
     );
+    parent.kernel.report.born(child.process.pid, parent_pid);
     true
 }

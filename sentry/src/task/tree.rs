@@ -32,6 +32,7 @@ pub struct Tree {
     state: Lock<State>,
     ending: parking_lot::Mutex<Option<Ending>>,
     ended: parking_lot::Condvar,
+    on_stop: std::sync::OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Default for Tree {
@@ -40,6 +41,7 @@ impl Default for Tree {
             state: Lock::new(Level::Tree, State::default()),
             ending: parking_lot::Mutex::new(None),
             ended: parking_lot::Condvar::new(),
+            on_stop: std::sync::OnceLock::new(),
         }
     }
 }
@@ -232,6 +234,17 @@ impl Tree {
         if slot.is_none() {
             *slot = Some(ending);
             self.ended.notify_all();
+        }
+    }
+
+    /// Sets what is called when job control stops the first program. The first call wins.
+    pub fn on_stop(&self, told: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.on_stop.set(told);
+    }
+
+    pub(crate) fn first_stopped(&self) {
+        if let Some(told) = self.on_stop.get() {
+            told();
         }
     }
 

@@ -88,8 +88,11 @@ const FCNTLS: &[(u32, &str)] = &[
     (libc::F_GET_SEALS as u32, "F_GET_SEALS"),
 ];
 
-const PRCTLS: &[(u32, &str)] =
-    &[(libc::PR_SET_NAME as u32, "PR_SET_NAME"), (0x5356_4d41, "PR_SET_VMA"), (libc::PR_GET_NAME as u32, "PR_GET_NAME")];
+const PRCTLS: &[(u32, &str)] = &[
+    (libc::PR_SET_NAME as u32, "PR_SET_NAME"),
+    (0x5356_4d41, "PR_SET_VMA"),
+    (libc::PR_GET_NAME as u32, "PR_GET_NAME"),
+];
 
 type Row = (&'static str, libc::c_long, Check, For, &'static str);
 
@@ -134,7 +137,13 @@ const RULES: &[Row] = &[
     ("memfd_create", libc::SYS_memfd_create, Any, All, "contents of in-memory files and shared memory"),
     ("fcntl", libc::SYS_fcntl, OneOf(1, FCNTLS), All, "duplicates, flags and seals of its descriptors"),
     ("ioctl", libc::SYS_ioctl, OneOf(1, IOCTLS), All, "doorbells of guests; the terminal it was given"),
-    ("recvmsg", libc::SYS_recvmsg, Any, All, "answers of the gofer; messages of the launcher; inherited sockets"),
+    (
+        "recvmsg",
+        libc::SYS_recvmsg,
+        Any,
+        All,
+        "answers of the gofer; messages of the launcher; inherited sockets",
+    ),
     ("sendmsg", libc::SYS_sendmsg, Any, All, "requests to the gofer; inherited sockets"),
     (
         "sendto",
@@ -268,12 +277,17 @@ fn conditions(check: Check) -> Result<Vec<SeccompRule>, seccompiler::BackendErro
     let one = |arg, len, op, value| SeccompRule::new(vec![SeccompCondition::new(arg, len, op, value)?]);
     match check {
         Any | NoSys => Ok(Vec::new()),
-        Without(arg, bits, _) => Ok(vec![one(arg, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits.into()), 0)?]),
-        With(arg, bits, _) => Ok(vec![one(arg, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits.into()), bits.into())?]),
-        Zero(arg, _) => Ok(vec![one(arg, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?]),
-        OneOf(arg, values) => {
-            values.iter().map(|(value, _)| one(arg, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(*value))).collect()
+        Without(arg, bits, _) => {
+            Ok(vec![one(arg, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits.into()), 0)?])
         }
+        With(arg, bits, _) => {
+            Ok(vec![one(arg, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits.into()), bits.into())?])
+        }
+        Zero(arg, _) => Ok(vec![one(arg, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?]),
+        OneOf(arg, values) => values
+            .iter()
+            .map(|(value, _)| one(arg, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(*value)))
+            .collect(),
     }
 }
 
@@ -293,7 +307,9 @@ mod tests {
 
     #[test]
     fn nothing_opens_connects_or_executes() {
-        for call in ["open", "openat", "openat2", "execve", "execveat", "socket", "connect", "bind", "mount", "setns"] {
+        for call in
+            ["open", "openat", "openat2", "execve", "execveat", "socket", "connect", "bind", "mount", "setns"]
+        {
             assert!(exposure().iter().all(|rule| rule.call != call), "{call}");
         }
     }

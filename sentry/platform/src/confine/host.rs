@@ -27,7 +27,8 @@ pub fn fork_confined() -> io::Result<Option<i32>> {
 
 /// Closes every descriptor above 2 but `keep`. For a process's start, before anything owns others.
 pub fn close_all_but(keep: &[RawFd]) {
-    let mut keep: Vec<u32> = keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).filter(|fd| *fd > 2).collect();
+    let mut keep: Vec<u32> =
+        keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).filter(|fd| *fd > 2).collect();
     keep.sort_unstable();
     let mut first = 3;
     for fd in keep.into_iter().chain([u32::MAX]) {
