@@ -1,7 +1,7 @@
 //! Host calls of the sentry that no safe wrapper exists for. One operation each.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -138,9 +138,13 @@ pub fn pidfd_kill(pidfd: BorrowedFd<'_>) {
 }
 
 /// Kills the process that a thread belongs to.
-pub fn kill(tid: i32) {
+pub fn kill_thread(tid: i32) {
+    const PIDFD_THREAD: i32 = libc::O_EXCL;
     // SAFETY: no pointers.
-    unsafe { libc::kill(tid, libc::SIGKILL) };
+    let ret = unsafe { libc::syscall(libc::SYS_pidfd_open, tid, PIDFD_THREAD) };
+    if let Ok(fd) = check(ret) {
+        pidfd_kill(owned(fd).as_fd());
+    }
 }
 
 /// Sends a signal to one thread.

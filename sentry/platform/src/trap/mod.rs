@@ -69,7 +69,7 @@ pub const SENTRY_CALLS: &[(&str, &str, &str)] = &[
     ("ioctl", "PIDFD_GET_INFO", "the id of a process that a forker made"),
     ("pidfd_getfd", "", "listeners and pidfds from guest processes"),
     ("pidfd_send_signal", "SIGKILL", "ends guest processes"),
-    ("kill", "SIGKILL", "ends a process that a guest made by itself, when it rings"),
+    ("pidfd_open", "PIDFD_THREAD", "ends a process that a guest made by itself, when it rings"),
     ("poll", "", "whether a process that should answer is dead"),
     ("tgkill", "SIGURG", "interrupts a task that runs guest code"),
     ("process_vm_readv", "", "guest memory"),

@@ -90,7 +90,7 @@ pub fn recv(bind: &Binding) -> Option<hostcalls::Notif> {
                 } else if known != notif.pid {
                     // Not this task's own thread: its process forked by itself, or gave us another's listener.
                     // Whoever rings waits for our answer, so the number is his.
-                    hostcalls::kill(notif.pid as i32);
+                    hostcalls::kill_thread(notif.pid as i32);
                     bind.process.destroy();
                     return None;
                 }
