@@ -102,26 +102,37 @@ impl WaitQueue {
     }
 
     /// Wakes all listeners whose mask meets `mask`; of the exclusive ones only the first that uses it.
-    pub fn wake(&self, mask: Ready) {
-        self.wake_some(mask, 1);
+    /// Returns how many listeners used it.
+    pub fn wake(&self, mask: Ready) -> usize {
+        self.wake_some(mask, 1)
     }
 
     /// As [`wake`](Self::wake) with up to `exclusive` exclusive listeners woken. Returns how many listeners used it.
+    /// Listeners are fired with the queue unlocked: one of an epoll wakes that epoll's own queue.
     pub fn wake_some(&self, mask: Ready, mut exclusive: usize) -> usize {
-        let mut entries = self.entries.lock();
-        let mut used = 0;
-        entries.list.retain(|e| {
-            if !e.listener.alive(e.epoch) {
-                return false;
+        let mut batch = Vec::new();
+        {
+            let mut entries = self.entries.lock();
+            if entries.list.is_empty() {
+                return 0;
             }
-            if e.mask.intersects(mask) && (!e.exclusive || exclusive > 0) && e.listener.fire(e.epoch, mask) {
+            entries.list.retain(|e| {
+                let alive = e.listener.alive(e.epoch);
+                if alive && e.mask.intersects(mask) {
+                    batch.push((e.listener.clone(), e.epoch, e.exclusive));
+                }
+                alive
+            });
+        }
+        let mut used = 0;
+        for (listener, epoch, alone) in batch {
+            if (!alone || exclusive > 0) && listener.fire(epoch, mask) {
                 used += 1;
-                if e.exclusive {
+                if alone {
                     exclusive -= 1;
                 }
             }
-            e.listener.alive(e.epoch)
-        });
+        }
         used
     }
 

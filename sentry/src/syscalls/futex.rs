@@ -69,12 +69,7 @@ pub fn futex(
 
 /// When a wait ends, from a timespec of the guest.
 fn until(spec: &Timespec, absolute: bool, realtime: bool) -> SysResult<Duration> {
-    let wish = time::from_timespec(spec)?;
-    Ok(match (absolute, realtime) {
-        (false, _) => time::now().saturating_add(wish),
-        (true, false) => wish,
-        (true, true) => time::now().saturating_add(wish.saturating_sub(time::realtime())),
-    })
+    Ok(time::deadline(time::from_timespec(spec)?, absolute, realtime))
 }
 
 #[allow(clippy::too_many_arguments)]

@@ -1,10 +1,12 @@
 //! Handlers, one file per man-page verb, and the dispatch generated from the table.
 
-
 pub mod arch_prctl;
 pub mod brk;
 pub mod capget;
 pub mod clone;
+pub mod epoll_create;
+pub mod epoll_wait;
+pub mod eventfd;
 pub mod execve;
 pub mod exit;
 pub mod futex;
@@ -22,19 +24,24 @@ pub mod mremap;
 pub mod msync;
 pub mod personality;
 pub mod pidfd_open;
+pub mod pipe;
+pub mod poll;
 pub mod prctl;
 pub mod restart_syscall;
 pub mod rseq;
 pub mod sched;
+pub mod select;
 pub mod setpgid;
 pub mod setuid;
 pub mod sigaction;
 pub mod sigaltstack;
+pub mod signalfd;
 pub mod sigpending;
 pub mod sigprocmask;
 pub mod sigreturn;
 pub mod sigsuspend;
 pub mod sigtimedwait;
+pub mod timerfd;
 pub mod unshare;
 pub mod wait;
 

@@ -4,7 +4,7 @@ use crate::sync::{Level, Lock};
 use crate::wait::{Listener, Ready};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use syscall_table::abi::Timespec;
+use syscall_table::abi::{Timespec, Timeval};
 use syscall_table::errno::Errno;
 use std::time::Duration;
 
@@ -36,6 +36,30 @@ pub fn from_timespec(spec: &Timespec) -> Result<Duration, Errno> {
 /// A duration as a timespec.
 pub fn to_timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
+}
+
+/// A timeval of the guest as a duration.
+///
+/// # Errors
+/// EINVAL when it is negative.
+pub fn from_timeval(value: &Timeval) -> Result<Duration, Errno> {
+    let secs = u64::try_from(value.tv_sec).map_err(|_| Errno::EINVAL)?;
+    let micros = u64::try_from(value.tv_usec).map_err(|_| Errno::EINVAL)?;
+    Ok(Duration::from_secs(secs.min(1 << 38)).saturating_add(Duration::from_micros(micros.min(1 << 50))))
+}
+
+/// A duration as a timeval.
+pub fn to_timeval(time: Duration) -> Timeval {
+    Timeval { tv_sec: time.as_secs() as i64, tv_usec: i64::from(time.subsec_micros()) }
+}
+
+/// When a wait for `value` ends, by [`now`]: relative, or absolute by the monotonic or real-time clock.
+pub fn deadline(value: Duration, absolute: bool, real: bool) -> Duration {
+    match (absolute, real) {
+        (false, _) => now().saturating_add(value),
+        (true, false) => value,
+        (true, true) => now().saturating_add(value.saturating_sub(realtime())),
+    }
 }
 
 /// Names an armed deadline.

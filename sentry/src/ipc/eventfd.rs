@@ -1,0 +1,92 @@
+//! eventfd(2)
+
+use super::{anonymous_attr, next_ino};
+use crate::cx::Cx;
+use crate::fail::{Restart, SysResult};
+use crate::sync::{Level, Lock};
+use crate::vfs::attr::Attr;
+use crate::vfs::file::{File, FileOps, Written};
+use crate::wait::{Ready, WaitQueue};
+use syscall_table::errno::Errno;
+
+/// An event counter.
+pub struct Eventfd {
+    count: Lock<u64>,
+    semaphore: bool,
+    queue: WaitQueue,
+    ino: u64,
+}
+
+impl Eventfd {
+    /// With this count.
+    pub fn new(count: u64, semaphore: bool) -> Self {
+        Eventfd { count: Lock::new(Level::Object, count), semaphore, queue: WaitQueue::new(), ino: next_ino() }
+    }
+}
+
+impl FileOps for Eventfd {
+    fn read(&self, cx: &mut Cx, file: &File, buf: &mut [u8], _offset: u64) -> SysResult<usize> {
+        let Some(out) = buf.get_mut(..8) else { return Err(Errno::EINVAL.into()) };
+        cx.wait_on(&self.queue, Ready::IN);
+        let mut count = self.count.lock();
+        if *count == 0 {
+            drop(count);
+            if file.nonblocking() {
+                return Err(Errno::EAGAIN.into());
+            }
+            return cx.block(Restart::Sys);
+        }
+        let taken = if self.semaphore { 1 } else { *count };
+        *count -= taken;
+        drop(count);
+        out.copy_from_slice(&taken.to_ne_bytes());
+        self.queue.wake(Ready::OUT | Ready::WRNORM);
+        Ok(8)
+    }
+
+    fn write(&self, cx: &mut Cx, file: &File, data: &[u8], _offset: u64) -> SysResult<Written> {
+        let value = data.get(..8).and_then(|d| d.try_into().ok()).map(u64::from_ne_bytes);
+        let value = value.filter(|v| *v != u64::MAX).ok_or(Errno::EINVAL)?;
+        cx.wait_on(&self.queue, Ready::OUT);
+        let mut count = self.count.lock();
+        match count.checked_add(value) {
+            Some(sum) if sum < u64::MAX => {
+                *count = sum;
+                drop(count);
+                self.queue.wake(Ready::IN | Ready::RDNORM);
+                Ok(Written { count: 8, end: 0 })
+            }
+            _ => {
+                drop(count);
+                if file.nonblocking() {
+                    return Err(Errno::EAGAIN.into());
+                }
+                cx.block(Restart::Sys)
+            }
+        }
+    }
+
+    fn poll(&self, _file: &File) -> Ready {
+        let count = *self.count.lock();
+        let mut ready = Ready::empty();
+        if count > 0 {
+            ready |= Ready::IN | Ready::RDNORM;
+        }
+        if count < u64::MAX - 1 {
+            ready |= Ready::OUT | Ready::WRNORM;
+        }
+        ready
+    }
+
+    fn queue(&self) -> Option<&WaitQueue> {
+        Some(&self.queue)
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        Ok(anonymous_attr(15, self.ino, 0o600))
+    }
+
+    fn describe(&self) -> String {
+        "anon_inode:[eventfd]".into()
+    }
+}
