@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::places::Place;
-use crate::{child, tree};
+use bench::{child, tree};
 
 /// The figures of one idle sandbox.
 pub struct Idle {

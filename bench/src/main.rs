@@ -3,14 +3,11 @@
 //! The program is its own worker: the driver starts itself in each place with the name of a row, the worker
 //! measures that row in its own process and prints one line of JSON. See docs/bench.md for how to read it.
 
-mod child;
 mod fixture;
-mod host;
 mod idle;
 mod places;
 mod rows;
 mod show;
-mod tree;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -18,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
+use bench::{child, host};
 use clap::Parser;
 
 use places::Place;

@@ -41,7 +41,7 @@ pub fn all(lazaret: Option<&Path>, platforms: &[String]) -> Vec<Place> {
         }
     }
     places.push(peer("bwrap", &["--die-with-parent", "--dev-bind", "/", "/", "--"]));
-    places.push(peer("proot", &["--kill-on-exit"]));
+    places.push(peer("proot", &[]));
     places.push(peer("runsc", &["--platform=ptrace", "--rootless", "--network=none", "do"]));
     places
 }

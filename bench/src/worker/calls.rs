@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{Measured, Place, batches};
-use crate::host;
+use bench::host;
 
 /// One operation of a row.
 pub type Call = Box<dyn FnMut() -> io::Result<()>>;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Measured, Place, batches};
-use crate::host;
+use bench::host;
 
 /// Two pipes between two processes.
 pub fn pipe(place: &Place<'_>) -> Measured {

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use super::{Figure, Measured, Place, calls, figure};
-use crate::host;
+use bench::host;
 
 /// The gap at which a call counts as cold: no polling thread stays up that long.
 const COLD_GAP: Duration = Duration::from_micros(60);

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::{Measured, Place, batches, timed};
-use crate::host::Pages;
+use bench::host::Pages;
 
 /// The first write to a page of fresh anonymous memory.
 pub fn fault(place: &Place<'_>) -> Measured {

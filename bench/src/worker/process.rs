@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{Measured, Place, batches};
-use crate::host;
+use bench::host;
 
 /// A thread made and joined.
 pub fn thread(place: &Place<'_>) -> Measured {

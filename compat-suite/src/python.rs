@@ -1,0 +1,95 @@
+//! Python's own tests, as Debian's libpython3.11-testsuite has them: each test must end the same way.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+use std::time::Duration;
+
+use bench::child::Ended;
+use serde::Deserialize;
+
+use crate::report::{Expectation, Report, Verdict};
+use crate::under::Under;
+
+const SUITE: &str = "python";
+const PYTHON: &str = "/usr/bin/python3.11";
+
+/// Runs `python -m test` with results that also go, one line of JSON each, to a copy of standard output. A
+/// module that hangs or dies thus still shows the tests before.
+const DRIVER: &str = include_str!("driver.py");
+
+#[derive(Deserialize)]
+struct File {
+    modules: Vec<String>,
+    /// Seconds for one module.
+    limit: u64,
+    #[serde(default)]
+    expect: Vec<Expectation>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    test: String,
+    result: String,
+}
+
+/// Runs the suite.
+pub fn run(under: &Under, wanted: &dyn Fn(&str) -> bool, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    let file: File = toml::from_str(include_str!("../suites/python.toml"))?;
+    if !Path::new("/usr/lib/python3.11/test/test_os.py").exists() {
+        return Err("libpython3.11-testsuite is not installed".into());
+    }
+    for module in file.modules.iter().filter(|module| wanted(module)) {
+        let limit = Duration::from_secs(file.limit);
+        let (native, inside) = under.both(&[PYTHON, "-c", DRIVER, module], limit);
+        let (outer, inner) = (results(&native), results(&inside));
+        let mut counts = [0; 3];
+        let mut count = |verdict| match verdict {
+            Verdict::Same => counts[0] += 1,
+            Verdict::Differs => counts[1] += 1,
+            Verdict::Expected => counts[2] += 1,
+        };
+        count(report.note(SUITE, module, (end(&native), end(&inside)), &file.expect));
+        for (test, result) in &outer {
+            let inside = inner.get(test).cloned().unwrap_or_else(|| "not run".to_owned());
+            count(report.note(SUITE, test, (result.clone(), inside), &file.expect));
+        }
+        for (test, result) in inner.iter().filter(|(test, _)| !outer.contains_key(*test)) {
+            count(report.note(SUITE, test, ("not run".to_owned(), result.clone()), &file.expect));
+        }
+        let [same, differs, expected] = counts;
+        println!(
+            "{SUITE} {module}: {same} the same, {differs} differ, {expected} as expected; {:.0} s natively, {:.0} s inside",
+            native.taken.as_secs_f64(),
+            inside.taken.as_secs_f64()
+        );
+    }
+    report.retire(SUITE, &file.expect);
+    Ok(())
+}
+
+fn end(ended: &Ended) -> String {
+    ended.failure.clone().unwrap_or_else(|| "exit status: 0".to_owned())
+}
+
+/// The results by test; of several for one test (subtests, teardown) the worst counts.
+fn results(ended: &Ended) -> BTreeMap<String, String> {
+    let mut results = BTreeMap::new();
+    let lines = ended.output.lines().filter_map(|line| line.split_once("@@lazaret@@ "));
+    for line in lines.filter_map(|(_, json)| serde_json::from_str::<Line>(json).ok()) {
+        let worst = results.entry(line.test).or_insert_with(|| line.result.clone());
+        if rank(&line.result) > rank(worst) {
+            *worst = line.result;
+        }
+    }
+    results
+}
+
+fn rank(result: &str) -> u8 {
+    match result {
+        "skipped" => 0,
+        "ok" => 1,
+        "expected failure" => 2,
+        _ => 3,
+    }
+}

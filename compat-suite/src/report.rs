@@ -1,0 +1,150 @@
+//! Results, their verdicts and the summary.
+
+use serde::{Deserialize, Serialize};
+
+use crate::under::Under;
+
+/// A difference that is known, with the reason for it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Expectation {
+    /// The name of the case; a `*` at the end stands for any rest.
+    pub name: String,
+    pub reason: String,
+}
+
+/// What comparing a case came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Same,
+    /// It differs and no expectation says so.
+    Differs,
+    /// It differs as expected.
+    Expected,
+}
+
+/// One case.
+#[derive(Debug, Serialize)]
+pub struct Case {
+    pub suite: &'static str,
+    pub name: String,
+    pub native: String,
+    pub inside: String,
+    pub verdict: Verdict,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// All cases of a run.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    schema: &'static str,
+    under: String,
+    cases: Vec<Case>,
+    /// Expectations whose cases ran and were all the same: to be removed.
+    stale: Vec<String>,
+}
+
+impl Report {
+    pub fn new(under: &Under) -> Self {
+        Self { schema: "lazaret-compat/1", under: under.shown(), cases: Vec::new(), stale: Vec::new() }
+    }
+
+    /// Judges a case and notes it.
+    pub fn note(
+        &mut self,
+        suite: &'static str,
+        name: &str,
+        outcome: (String, String),
+        known: &[Expectation],
+    ) -> Verdict {
+        let (native, inside) = outcome;
+        let expectation = known.iter().find(|expectation| matches(&expectation.name, name));
+        let (verdict, reason) = match expectation {
+            _ if native == inside => (Verdict::Same, None),
+            Some(expectation) => (Verdict::Expected, Some(expectation.reason.clone())),
+            None => (Verdict::Differs, None),
+        };
+        self.cases.push(Case { suite, name: name.to_owned(), native, inside, verdict, reason });
+        verdict
+    }
+
+    /// Looks for expectations that no longer hold, among the cases of a suite that ran.
+    pub fn retire(&mut self, suite: &'static str, known: &[Expectation]) {
+        for expectation in known {
+            let mut cases = self
+                .cases
+                .iter()
+                .filter(|case| case.suite == suite && matches(&expectation.name, &case.name))
+                .peekable();
+            if cases.peek().is_some() && cases.all(|case| case.verdict == Verdict::Same) {
+                self.stale.push(format!("{suite}: {}", expectation.name));
+            }
+        }
+    }
+
+    /// Whether nothing is unexpected.
+    pub fn good(&self) -> bool {
+        self.stale.is_empty() && self.cases.iter().all(|case| case.verdict != Verdict::Differs)
+    }
+
+    /// Prints what differs and the counts by suite.
+    pub fn summary(&self) {
+        let mut suites: Vec<&str> = self.cases.iter().map(|case| case.suite).collect();
+        suites.dedup();
+        println!();
+        for case in self.cases.iter().filter(|case| case.verdict == Verdict::Differs) {
+            println!("differs: {} {}: native {}, inside {}", case.suite, case.name, case.native, case.inside);
+        }
+        for stale in &self.stale {
+            println!("expected to differ, but the same: {stale}");
+        }
+        println!("{:<12} {:>8} {:>8} {:>9}", "suite", "same", "differs", "expected");
+        for suite in suites {
+            let count = |verdict| {
+                self.cases.iter().filter(|case| case.suite == suite && case.verdict == verdict).count()
+            };
+            let (same, differs) = (count(Verdict::Same), count(Verdict::Differs));
+            println!("{suite:<12} {same:>8} {differs:>8} {:>9}", count(Verdict::Expected));
+        }
+    }
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => pattern == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(name: &str) -> Vec<Expectation> {
+        vec![Expectation { name: name.to_owned(), reason: "why".to_owned() }]
+    }
+
+    fn outcome(native: &str, inside: &str) -> (String, String) {
+        (native.to_owned(), inside.to_owned())
+    }
+
+    #[test]
+    fn differences_are_expected_or_not() {
+        let mut report = Report::new(&Under::words("env").expect("a command"));
+        assert_eq!(report.note("s", "a.b", outcome("ok", "ok"), &[]), Verdict::Same);
+        assert_eq!(report.note("s", "a.c", outcome("ok", "fail"), &known("a.*")), Verdict::Expected);
+        assert!(report.good());
+        assert_eq!(report.note("s", "b", outcome("ok", "fail"), &known("a.*")), Verdict::Differs);
+        assert!(!report.good());
+    }
+
+    #[test]
+    fn an_expectation_that_no_longer_holds_is_named() {
+        let mut report = Report::new(&Under::words("env").expect("a command"));
+        let known = known("a");
+        report.note("s", "a", outcome("ok", "ok"), &known);
+        report.retire("s", &known);
+        assert!(!report.good());
+    }
+}

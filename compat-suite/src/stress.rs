@@ -1,0 +1,45 @@
+//! stress-ng's stressors with verification and a fixed count of operations: the exit status must be the same.
+
+use std::error::Error;
+use std::time::Duration;
+
+use bench::child::Ended;
+use serde::Deserialize;
+
+use crate::report::{Expectation, Report};
+use crate::under::Under;
+
+const SUITE: &str = "stress-ng";
+
+#[derive(Deserialize)]
+struct File {
+    /// Operations of a stressor that `ops` does not name.
+    default_ops: u64,
+    stressors: Vec<String>,
+    #[serde(default)]
+    ops: std::collections::BTreeMap<String, u64>,
+    #[serde(default)]
+    expect: Vec<Expectation>,
+}
+
+/// Runs the suite.
+pub fn run(under: &Under, wanted: &dyn Fn(&str) -> bool, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    let file: File = toml::from_str(include_str!("../suites/stress-ng.toml"))?;
+    for name in file.stressors.iter().filter(|name| wanted(name)) {
+        let ops = file.ops.get(name).copied().unwrap_or(file.default_ops).to_string();
+        let (stressor, count) = (format!("--{name}"), format!("--{name}-ops"));
+        let program =
+            ["/usr/bin/stress-ng", &stressor, "1", &count, &ops, "--verify", "--timeout", "30", "--oomable"];
+        let (native, inside) = under.both(&program, Duration::from_secs(60));
+        let outcomes = (outcome(&native), outcome(&inside));
+        let line = format!("native {}, inside {}", outcomes.0, outcomes.1);
+        let verdict = report.note(SUITE, name, outcomes, &file.expect);
+        println!("{SUITE} {name}: {verdict:?}, {line}");
+    }
+    report.retire(SUITE, &file.expect);
+    Ok(())
+}
+
+fn outcome(ended: &Ended) -> String {
+    ended.failure.clone().unwrap_or_else(|| "exit status: 0".to_owned())
+}
