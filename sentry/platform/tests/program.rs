@@ -34,7 +34,8 @@ fn load(port: &mut dyn Port, elf: &[u8], vdso: u64) -> (u64, u64, u64) {
     port.mmap(top - 0x10_0000, 0x10_0000, 3, anonymous, None).unwrap();
     let name = top - 64;
     port.write_mem(name, b"program\0").unwrap();
-    let auxv = [3, 0x40_0040, 4, 56, 5, phnum as u64, 6, 4096, 9, word(elf, 24, 8), 25, name + 16, 33, vdso, 0, 0];
+    let auxv =
+        [3, 0x40_0040, 4, 56, 5, phnum as u64, 6, 4096, 9, word(elf, 24, 8), 25, name + 16, 33, vdso, 0, 0];
     let words: Vec<u64> = [1, name, 0, 0].into_iter().chain(auxv).collect();
     let rsp = (top - 4096) & !15;
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

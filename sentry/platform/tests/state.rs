@@ -371,3 +371,21 @@ fn finishes_race_with_kicks() {
     thread.join().unwrap();
     task.space.kill();
 }
+
+/// A kernel bug costs the process that met it; the poller and the workers go on.
+#[test]
+fn sinks_may_panic() {
+    let platform = platform();
+    for hot in [false, true] {
+        let (_sink, _task, notes) = run(&platform, counts(), move |sink, event, port| match event {
+            Event::Syscall(call) if call.args[0] > 20_000 || (hot && call.args[0] > 500 && !port.full()) => {
+                sink.note(Note::Value(1));
+                std::panic::resume_unwind(Box::new("a test's own panic"));
+            }
+            Event::Syscall(call) => Verdict::Return(call.args[0] as i64 + 1),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(next(&notes), Note::Value(1));
+        assert_eq!(next(&notes), Note::Gone(libc::SIGKILL));
+    }
+}

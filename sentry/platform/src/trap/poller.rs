@@ -230,7 +230,7 @@ fn serve(it: &mut Hot) -> bool {
     drop(st);
     let event = Event::Syscall(request);
     let mut port = TrapPort::hot(task, it.bind.clone(), seq, &event);
-    let verdict = task.sink.event(event, &mut port);
+    let verdict = task.deliver(event, &mut port);
     let mut st = task.lock();
     if let Some(signal) = st.dead {
         task.set_run(&mut st, Run::Done);

@@ -4,12 +4,14 @@
 //! was woken by the doorbell, or the poller, which saw the request in the shared area. A doorbell that arrives
 //! while the poller handles or has parked the request is kept, and answered together with the request.
 
+use super::port::TrapPort;
 use super::process::{Binding, Process};
 use super::{Runtime, worker};
-use crate::{NewTask, Regs, TaskControl, TaskSink, hostcalls};
+use crate::{Event, NewTask, Regs, TaskControl, TaskSink, Verdict, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -147,6 +149,18 @@ impl Task {
         } else {
             self.awaited.store(0, Relaxed);
         }
+    }
+
+    /// Gives an event to the sink. A sink that panics loses its process, not the sentry.
+    pub fn deliver(&self, event: Event, port: &mut TrapPort<'_>) -> Verdict {
+        // What the sink left half done is behind its own locks; the task does not go on.
+        let verdict = catch_unwind(AssertUnwindSafe(|| self.sink.event(event, port)));
+        verdict.unwrap_or_else(|_| {
+            let mut st = self.lock();
+            st.bind.process.destroy();
+            st.dead = Some(libc::SIGKILL);
+            Verdict::Park
+        })
     }
 
     /// Sets where the task is and keeps count of the tasks that want a processor.

@@ -174,7 +174,7 @@ pub fn serve(task: &Arc<Task>) {
 /// Runs the sink until the task goes on or stops; false when the task has ended.
 fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> bool {
     loop {
-        let verdict = task.sink.event(event, &mut port);
+        let verdict = task.deliver(event, &mut port);
         let mut st = task.lock();
         if let Some(signal) = st.dead.or(port.lost()) {
             task.set_run(&mut st, Run::Done);
