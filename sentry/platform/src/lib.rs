@@ -7,6 +7,7 @@
 //! All of the sentry's `unsafe` code lives in this crate.
 
 pub mod confine;
+pub mod cputime;
 pub mod guestfilter;
 mod hostcalls;
 pub mod hostio;

@@ -13,6 +13,7 @@ pub mod futex;
 pub mod get_robust_list;
 pub mod getpid;
 pub mod getrlimit;
+pub mod getrusage;
 pub mod getuid;
 pub mod kill;
 pub mod madvise;

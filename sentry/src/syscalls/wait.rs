@@ -3,7 +3,7 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
-use crate::task::pidfd;
+use crate::task::{pidfd, usage};
 use crate::task::wait::{Change, Which, look};
 use crate::wait::Ready;
 use syscall_table::abi::sigaction::*;
@@ -48,7 +48,7 @@ pub fn wait4(
         cx.write_value(wstatus.addr(), &change.status)?;
     }
     if !rusage.is_null() {
-        cx.write_value(rusage.addr(), &Rusage::new_zeroed())?;
+        cx.write_value(rusage.addr(), &usage::rusage(change.cpu))?;
     }
     Ok(change.pid as u64)
 }
@@ -82,8 +82,10 @@ pub fn waitid(
         _ => return Err(Errno::EINVAL.into()),
     };
     let change = wait(cx, which, options)?;
-    if !rusage.is_null() && change.is_some() {
-        cx.write_value(rusage.addr(), &Rusage::new_zeroed())?;
+    if let Some(change) = &change
+        && !rusage.is_null()
+    {
+        cx.write_value(rusage.addr(), &usage::rusage(change.cpu))?;
     }
     if !infop.is_null() {
         let info = change.map_or(Siginfo::new_zeroed(), |change| info(&change));
@@ -103,5 +105,5 @@ fn info(change: &Change) -> Siginfo {
     } else {
         (CLD_CONTINUED, SIGCONT)
     };
-    Siginfo::child(code, change.pid, change.uid, value, 0, 0)
+    Siginfo::child(code, change.pid, change.uid, value, usage::ticks(change.cpu), 0)
 }

@@ -92,6 +92,11 @@ pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
         return;
     }
     let mm = task.mm();
+    let cpu = super::usage::of_task(task);
+    {
+        let mut usage = task.process.usage.lock();
+        usage.ended = usage.ended.saturating_add(cpu);
+    }
     let last_user = {
         let mut tree = kernel.tree.lock();
         tree.tasks.remove(&task.tid());
@@ -231,7 +236,8 @@ impl super::tree::Node {
             (_, _, Some(signal)) => (CLD_STOPPED, signal),
             _ => (CLD_CONTINUED, SIGCONT),
         };
-        Siginfo::child(code, pid, self.uid, value, 0, 0)
+        let cpu = self.process.usage.lock().ended;
+        Siginfo::child(code, pid, self.uid, value, super::usage::ticks(cpu), 0)
     }
 }
 

@@ -14,6 +14,7 @@ pub mod pidfd;
 pub mod sched;
 pub mod start;
 pub mod tree;
+pub mod usage;
 pub mod wait;
 
 use crate::kernel::Kernel;
@@ -115,6 +116,8 @@ pub struct Process {
     pub dumpable: AtomicI32,
     /// Status of exit(2) of the leader when it ended before its group.
     leader_status: AtomicI32,
+    /// CPU time of what has ended.
+    pub usage: Lock<usage::Usage>,
     /// execve(2) has happened (setpgid(2) of a parent is refused then).
     pub(crate) execed: AtomicBool,
 }
@@ -142,6 +145,7 @@ impl Process {
             personality: AtomicU32::new(0),
             dumpable: AtomicI32::new(1),
             leader_status: AtomicI32::new(0),
+            usage: Lock::new(Level::Report, usage::Usage::default()),
             execed: AtomicBool::new(false),
         })
     }

@@ -5,6 +5,7 @@ use super::tree::{Node, State};
 use crate::fail::SysResult;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use syscall_table::abi::sigaction::SIGCHLD;
 use syscall_table::abi::wait::*;
 use syscall_table::errno::Errno;
@@ -23,6 +24,8 @@ pub(crate) struct Change {
     pub pid: i32,
     pub uid: u32,
     pub status: WaitStatus,
+    /// CPU time, with that of its waited-for children.
+    pub cpu: Duration,
 }
 
 /// Looks for a change among the children; takes it unless WNOWAIT is set. None: there are such children and nothing has
@@ -47,10 +50,17 @@ pub(crate) fn look(task: &Arc<Task>, which: Which, options: i32) -> SysResult<Op
         any = true;
         if let Some(status) = change(node, options) {
             let uid = node.uid;
+            let ended = node.zombie.is_some();
+            let usage = *node.process.usage.lock();
+            let cpu = usage.ended.saturating_add(usage.children);
             if options & WNOWAIT == 0 {
                 take(&mut tree, pid, status);
+                if ended {
+                    let mut own = task.process.usage.lock();
+                    own.children = own.children.saturating_add(cpu);
+                }
             }
-            return Ok(Some(Change { pid, uid, status }));
+            return Ok(Some(Change { pid, uid, status, cpu }));
         }
     }
     if any { Ok(None) } else { Err(Errno::ECHILD.into()) }
