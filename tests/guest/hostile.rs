@@ -129,7 +129,7 @@ fn scribble() -> i32 {
     let end = now_ms() + 1500;
     while now_ms() < end {
         let (a, b) = all[xorshift(&mut seed) as usize % all.len()];
-        let p = a + xorshift(&mut seed) as usize % (b - a) & !7;
+        let p = (a + xorshift(&mut seed) as usize % (b - a)) & !7;
         unsafe { (p as *mut u64).write_volatile(xorshift(&mut seed)) };
     }
     0
@@ -151,7 +151,7 @@ fn scribble_data() -> i32 {
     let mut seed = 0x1234_5678_9abc_def1;
     for round in 0..200_000u32 {
         let (a, b) = w[xorshift(&mut seed) as usize % w.len()];
-        let p = a + xorshift(&mut seed) as usize % (b - a) & !3;
+        let p = (a + xorshift(&mut seed) as usize % (b - a)) & !3;
         unsafe { (p as *mut u32).write_volatile(xorshift(&mut seed) as u32) };
         if round % 64 == 0 {
             sys!(SYS_getppid);
@@ -267,7 +267,9 @@ fn garbage_calls() -> i32 {
     0
 }
 
-const MODES: &[(&str, fn() -> i32)] = &[
+type Harm = fn() -> i32;
+
+const MODES: &[(&str, Harm)] = &[
     ("jump_into_shim", jump_into_shim),
     ("scribble", scribble),
     ("scribble_data", scribble_data),

@@ -15,12 +15,14 @@ macro_rules! verbs {
 }
 
 verbs! {
-    attr close dup exec fcntl futex getdents lseek mmap names open pipe pread process read signal
-    stat time wait write
+    attr close dup exec fcntl files futex getdents ids lseek mmap names open pipe pread process
+    read signal socket stat time wait write
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.
-const HELPERS: &[(&str, fn(&[String]) -> i32)] =
+type Helper = fn(&[String]) -> i32;
+
+const HELPERS: &[(&str, Helper)] =
     &[("io_uring_three_times", io_uring_three_times), ("hostile", hostile::run)];
 
 mod hostile;
@@ -78,7 +80,7 @@ fn main() {
             return;
         }
         ["--from", n] if known(&n) => cases.iter().skip_while(|c| c.name != n).collect(),
-        _ if names.iter().all(|n| known(n)) => cases.iter().filter(|c| names.contains(&c.name)).collect(),
+        _ if names.iter().all(known) => cases.iter().filter(|c| names.contains(&c.name)).collect(),
         _ => {
             eprintln!("guest {verb}: no such case among {names:?}");
             std::process::exit(2);

@@ -185,7 +185,7 @@ fn bad_pointer() {
     err(sys!(SYS_openat, AT_FDCWD, p, O_RDONLY, 0), EFAULT);
     // One that ends right before it.
     let p = g.tail(5);
-    unsafe { std::ptr::copy_nonoverlapping(b"/tmp\0".as_ptr(), p, 5) };
+    unsafe { std::ptr::copy_nonoverlapping(c"/tmp".as_ptr().cast(), p, 5) };
     let fd = ok(sys!(SYS_openat, AT_FDCWD, p, O_RDONLY, 0));
     ok(sys!(SYS_close, fd));
 }

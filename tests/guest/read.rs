@@ -179,7 +179,7 @@ fn huge_count_is_cut() {
     let t = Tmp::new();
     let fd = t.file("f", b"0123456789");
     // On the heap: 2 GiB behind a stack address would leave user space.
-    let mut b = vec![0u8; 16];
+    let mut b = Vec::from([0u8; 16]);
     // Wrapping around the address space faults; less is cut to what there is, and the buffer is not
     // checked beyond it.
     err(sys!(SYS_read, fd, &mut b[..], -1isize), EFAULT);
