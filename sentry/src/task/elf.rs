@@ -180,3 +180,26 @@ impl Image {
         Ok(())
     }
 }
+
+/// Parses `data` as a whole file, for a fuzzer: it must return whatever the bytes are, and an image that it
+/// accepts must keep to what the loader relies on.
+pub fn fuzz_parse(data: &[u8]) {
+    let mut read = |offset: u64, buffer: &mut [u8]| {
+        let start = usize::try_from(offset).map_err(|_| Errno::ENOEXEC)?;
+        let end = start.checked_add(buffer.len()).ok_or(Errno::ENOEXEC)?;
+        buffer.copy_from_slice(data.get(start..end).ok_or(Errno::ENOEXEC)?);
+        Ok(())
+    };
+    let Ok(image) = parse(&mut read) else { return };
+    assert!(image.start <= image.end && image.end <= 1 << 47, "the range of an image");
+    assert!(image.align.is_power_of_two() && image.align >= PAGE, "the alignment of an image");
+    assert!(image.interp.is_none_or(|path| !path.contains(&0)), "the path of an interpreter");
+    for segment in &image.segments {
+        assert!(image.start <= segment.vaddr && segment.filesz <= segment.memsz, "a segment");
+        assert!(
+            segment.vaddr.checked_add(segment.memsz).is_some_and(|end| end <= image.end),
+            "a segment's end"
+        );
+        assert!(segment.offset.checked_add(segment.filesz).is_some(), "a segment's part of the file");
+    }
+}
