@@ -215,12 +215,12 @@ fn listen(ready: &sentry::boot::Ready, control: &OwnedFd) -> Result<(), String> 
 }
 
 fn platform(setup: &SentrySetup, vdso: (u64, u64)) -> Result<Arc<dyn platform::Platform>, String> {
+    use platform::ptrace::PtracePlatform;
     use platform::trap::{TrapConfig, TrapPlatform};
+    let config = TrapConfig { namespaces: true, vdso: Some(vdso), ..TrapConfig::default() };
     match setup.platform.as_str() {
-        "trap" => {
-            let config = TrapConfig { namespaces: true, vdso: Some(vdso), ..TrapConfig::default() };
-            TrapPlatform::new(&config)
-        }
+        "trap" => TrapPlatform::new(&config),
+        "ptrace" => PtracePlatform::new(&config),
         other => Err(format!("no platform {other}")),
     }
 }

@@ -60,6 +60,8 @@ pub const INTERRUPT: i32 = 23;
 pub const CLONE_THREAD_FLAGS: u64 = 0x100 | 0x200 | 0x400 | 0x800 | 0x1_0000 | 0x4_0000;
 /// Flags of the clone that makes a process: PARENT | PIDFD.
 pub const CLONE_FORK_FLAGS: u64 = 0x8000 | 0x1000;
+/// The flag of the clone that makes a process of the ptrace platform.
+pub const CLONE_PARENT: u64 = 0x8000;
 /// Flags of the one permitted form of seccomp(SECCOMP_SET_MODE_FILTER): NEW_LISTENER | WAIT_KILLABLE_RECV.
 pub const BELL_FLAGS: u64 = 8 | 32;
 

@@ -234,6 +234,8 @@ const JSET: u16 = 0x45;
 const JGE_X: u16 = 0x3d;
 const RET: u16 = 0x06;
 
+const RET_KILL: u32 = 0x8000_0000;
+const RET_NOTIFY: u32 = 0x7fc0_0000;
 const RET_TRAP: u32 = 0x0003_0000;
 const RET_EPERM: u32 = 0x0005_0001;
 const RET_ALLOW: u32 = 0x7fff_0000;
@@ -364,8 +366,43 @@ impl Assembler {
     }
 }
 
+/// The host calls that a guest process of the ptrace platform may make: only at the instruction that the tracer
+/// points it to, since everything else is emulated before any filter sees it.
+pub fn ptrace_rules() -> Vec<Rule> {
+    let own_clone = |rule: &Rule| rule.call == "clone" && rule.conditions.len() == 1;
+    let own_mmap = |rule: &Rule| rule.call == "mmap" && rule.conditions.contains(&Below(0, 1));
+    let shared = ["munmap", "mprotect", "mremap", "madvise", "close", "exit"];
+    let mut rules = vec![
+        Rule {
+            call: "doorbell",
+            nr: layout::DOORBELL,
+            conditions: &[],
+            reason: "asks the sentry for a descriptor to map; no call of the host",
+        },
+        Rule { call: "pause", nr: 34, conditions: &[], reason: "one process waits to be signalled: it wakes the tracer" },
+    ];
+    rules.extend(RULES.iter().filter(|rule| own_mmap(rule) || shared.contains(&rule.call)));
+    rules.extend(RULES.iter().filter(|rule| own_clone(rule)));
+    rules.push(Rule {
+        call: "clone",
+        nr: 56,
+        conditions: &[Is(0, layout::CLONE_PARENT), Is(1, 0), Is(2, 0), Is(3, 0)],
+        reason: "a process, as a child of the sentry",
+    });
+    rules
+}
+
 /// Assembles the base filter.
 pub fn assemble() -> Vec<Insn> {
+    assemble_with(RULES, RET_ALLOW, RET_EPERM)
+}
+
+/// Assembles the filter of the ptrace platform. A call that is not in the table kills the process.
+pub fn assemble_ptrace() -> Vec<Insn> {
+    assemble_with(&ptrace_rules(), RET_NOTIFY, RET_KILL)
+}
+
+fn assemble_with(rules: &[Rule], doorbell: u32, unknown: u32) -> Vec<Insn> {
     let mut asm = Assembler::default();
     let code_end = layout::CODE + layout::CODE_SIZE;
     asm.load(OFF_ARCH);
@@ -377,16 +414,16 @@ pub fn assemble() -> Vec<Insn> {
     asm.refuse(JGT, lo(code_end));
     let outside = std::mem::take(&mut asm.open);
     let mut at = 0;
-    while let Some(first) = RULES.get(at) {
+    while let Some(first) = rules.get(at) {
         asm.load(OFF_NR);
         let skip = asm.code.len() + 1;
         asm.put(JEQ, 1, 0, first.nr);
         asm.put(JA, 0, 0, 0);
-        while let Some(rule) = RULES.get(at).filter(|rule| rule.nr == first.nr) {
+        while let Some(rule) = rules.get(at).filter(|rule| rule.nr == first.nr) {
             for cond in rule.conditions {
                 asm.condition(*cond);
             }
-            asm.put(RET, 0, 0, RET_ALLOW);
+            asm.put(RET, 0, 0, if rule.nr == layout::DOORBELL { doorbell } else { RET_ALLOW });
             asm.land();
             at += 1;
         }
@@ -394,7 +431,7 @@ pub fn assemble() -> Vec<Insn> {
         asm.open.push(skip);
         asm.land();
     }
-    asm.put(RET, 0, 0, RET_EPERM);
+    asm.put(RET, 0, 0, unknown);
     asm.open = outside;
     asm.land();
     asm.put(RET, 0, 0, RET_TRAP);

@@ -88,6 +88,24 @@ pub fn notif_addfd(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>) -> io:
     Ok(ret as u32)
 }
 
+/// Puts a copy of a descriptor into the process whose notification is pending, and answers it with the number.
+pub fn notif_give(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>) -> io::Result<()> {
+    const SEND: u32 = 2;
+    let newfd_flags = libc::O_CLOEXEC as u32;
+    let mut add = AddFd { id, flags: SEND, srcfd: fd.as_raw_fd() as u32, newfd: 0, newfd_flags };
+    // SAFETY: the kernel reads a struct of exactly this size.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_ADDFD, &raw mut add) }.into())?;
+    Ok(())
+}
+
+/// Answers a notification with an error.
+pub fn notif_refuse(listener: BorrowedFd<'_>, id: u64, errno: i32) -> io::Result<()> {
+    let mut resp = NotifResp { id, val: 0, error: -errno, flags: 0 };
+    // SAFETY: the kernel reads a struct of exactly this size.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SEND, &raw mut resp) }.into())?;
+    Ok(())
+}
+
 /// Hand-overs on this listener stay on one processor (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP).
 pub fn notif_sync(listener: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the argument is a value, not a pointer.

@@ -11,6 +11,7 @@ pub mod cputime;
 pub mod guestfilter;
 mod hostcalls;
 pub mod hostio;
+pub mod ptrace;
 pub mod regs;
 pub mod trap;
 

@@ -3,6 +3,8 @@
 
 mod guest;
 
+const PLATFORM: &str = "trap";
+
 use guest::{Note, begin, next, platform, run};
 use platform::{Event, Regs, Verdict};
 use std::sync::Arc;

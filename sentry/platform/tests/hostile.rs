@@ -2,6 +2,8 @@
 
 mod guest;
 
+const PLATFORM: &str = "trap";
+
 use guest::{Note, platform, run};
 use lazaret_shim::layout;
 use platform::{Event, Platform, Port, Verdict};

@@ -2,6 +2,8 @@
 
 mod guest;
 
+const PLATFORM: &str = if option_env!("LAZARET_TEST_PTRACE").is_some() { "ptrace" } else { "trap" };
+
 use guest::{Note, next, platform, run};
 use platform::{Event, Port, Verdict};
 use std::sync::Mutex;

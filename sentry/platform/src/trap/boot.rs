@@ -1,6 +1,6 @@
 //! Starts the zygote, the template of all guest processes, and the idle init of the guests' pid namespace.
 //!
-//! Both are fresh execs of the shim's ELF from a memory file, so nothing of the sentry (memory, descriptors,
+//! Both are fresh execs of an ELF from a memory file (the shim's for this platform), so nothing of the sentry (memory, descriptors,
 //! signal handlers, restartable sequences) is in them. The exec runs without address randomisation: the host then
 //! puts stack and vDSO above the shim's region, never into it. Guest addresses are the sentry's choice anyway.
 
@@ -80,8 +80,8 @@ extern "C" fn child(arg: *mut libc::c_void) -> i32 {
     }
 }
 
-/// The shim's ELF as a memory file, numbered so that the child's dup2 does not hit it.
-fn elf_file() -> io::Result<OwnedFd> {
+/// An ELF as a memory file, numbered so that the child's dup2 does not hit it.
+fn elf_file(elf: &[u8]) -> io::Result<OwnedFd> {
     const MFD_EXEC: u32 = 0x10;
     let make = |flags| {
         // SAFETY: the name is a C string; the descriptor is new and ours.
@@ -93,7 +93,7 @@ fn elf_file() -> io::Result<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // Kernels before 6.3 do not know MFD_EXEC and need none.
     let fd = make(flags | MFD_EXEC).or_else(|_| make(flags))?;
-    let mut rest = lazaret_shim::ELF;
+    let mut rest = elf;
     while !rest.is_empty() {
         let done = rustix::io::write(&fd, rest)?;
         rest = rest.get(done..).unwrap_or_default();
@@ -101,7 +101,7 @@ fn elf_file() -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(&fd, 16)?)
 }
 
-fn spawn(child_args: &mut Child, namespaces: i32) -> io::Result<OwnedFd> {
+fn spawn(child_args: &mut Child, namespaces: i32) -> io::Result<(i32, OwnedFd)> {
     let mut stack = vec![0u128; 4096];
     let top = stack.as_mut_ptr_range().end;
     let mut pidfd: i32 = -1;
@@ -113,18 +113,21 @@ fn spawn(child_args: &mut Child, namespaces: i32) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: clone just made this descriptor for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(pidfd) })
+    Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
 }
 
 /// The processes started.
 pub struct Booted {
     pub zygote: OwnedFd,
+    pub zygote_pid: i32,
     pub init: Option<OwnedFd>,
 }
 
-/// Starts the idle init (if there are to be namespaces) and the zygote, whose shared area is `ctl`.
-pub fn boot(config: &TrapConfig, ctl: BorrowedFd<'_>) -> Result<Booted, String> {
-    let elf = elf_file().map_err(|e| format!("memory file for the shim: {e}"))?;
+/// Starts the idle init (if there are to be namespaces) and the zygote, both from `elf`; the zygote's shared area
+/// is `ctl`.
+pub fn boot(config: &TrapConfig, elf: &[u8], ctl: Option<BorrowedFd<'_>>) -> Result<Booted, String> {
+    let ctl = ctl.map_or(-1, |fd| fd.as_raw_fd());
+    let elf = elf_file(elf).map_err(|e| format!("memory file for the shim: {e}"))?;
     let mut limits = vec![
         (libc::RLIMIT_CORE, 0),
         (libc::RLIMIT_NOFILE, 64),
@@ -159,27 +162,27 @@ pub fn boot(config: &TrapConfig, ctl: BorrowedFd<'_>) -> Result<Booted, String> 
         if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
             return Err(format!("pid namespace for guests: {}", io::Error::last_os_error()));
         }
-        init = Some(spawn(&mut args, 0).map_err(|e| format!("init of the guests: {e}"))?);
+        init = Some(spawn(&mut args, 0).map_err(|e| format!("init of the guests: {e}"))?.1);
         namespaces = libc::CLONE_NEWUSER
             | libc::CLONE_NEWNS
             | libc::CLONE_NEWNET
             | libc::CLONE_NEWIPC
             | libc::CLONE_NEWUTS;
         args.mounts = true;
-        args.ctl = ctl.as_raw_fd();
+        args.ctl = ctl;
         args.argv[1] = std::ptr::null();
         let zygote = spawn(&mut args, namespaces);
         // SAFETY: no pointers.
         if unsafe { libc::setns(own.as_raw_fd(), libc::CLONE_NEWPID) } != 0 {
             return Err(format!("back to the own pid namespace: {}", io::Error::last_os_error()));
         }
-        let zygote = zygote.map_err(|e| format!("guest namespaces: {e}"))?;
-        return Ok(Booted { zygote, init });
+        let (zygote_pid, zygote) = zygote.map_err(|e| format!("guest namespaces: {e}"))?;
+        return Ok(Booted { zygote, zygote_pid, init });
     }
-    args.ctl = ctl.as_raw_fd();
+    args.ctl = ctl;
     args.argv[1] = std::ptr::null();
-    let zygote = spawn(&mut args, namespaces).map_err(|e| format!("zygote: {e}"))?;
-    Ok(Booted { zygote, init })
+    let (zygote_pid, zygote) = spawn(&mut args, namespaces).map_err(|e| format!("zygote: {e}"))?;
+    Ok(Booted { zygote, zygote_pid, init })
 }
 
 /// Distance from the vDSO's start back to its first data page, and forward to its end, from this process's own

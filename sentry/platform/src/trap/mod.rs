@@ -13,7 +13,7 @@
 //! Needs Linux 6.13 (PIDFD_GET_INFO names the processes that forkers make; killable notification waits are of
 //! 5.19, same-core hand-over of 6.6) and a processor and kernel with FSGSBASE.
 
-mod boot;
+pub(crate) mod boot;
 mod ctl;
 mod poller;
 mod port;
@@ -22,7 +22,7 @@ mod reaper;
 mod task;
 mod watchdog;
 mod worker;
-mod xstate;
+pub(crate) mod xstate;
 
 pub use boot::vdso_extent;
 pub use ctl::fuzz_slot;
@@ -187,8 +187,9 @@ impl TrapPlatform {
         head.cmd_kind.store(layout::CMD_THREAD, Relaxed);
         head.cmd_slot.store(1, Relaxed);
         head.cmd_seq.store(1, Release);
-        let booted =
-            ctl.with_file(|file| Ok(boot::boot(config, file.as_fd()))).map_err(text("shared memory"))??;
+        let booted = ctl
+            .with_file(|file| Ok(boot::boot(config, lazaret_shim::ELF, Some(file.as_fd()))))
+            .map_err(text("shared memory"))??;
         ctl.close();
         let rt = Runtime {
             reaper: reaper::Reaper::new().map_err(text("reaper"))?,

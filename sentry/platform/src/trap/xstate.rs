@@ -105,3 +105,38 @@ pub fn acceptable(data: &[u8]) -> bool {
         && word64(data, LEGACY) & !machine.features == 0
         && data.get(LEGACY + 8..LEGACY + HEADER).is_some_and(|rest| rest.iter().all(|byte| *byte == 0))
 }
+
+/// The signal-frame form of what PTRACE_GETREGSET gives for NT_X86_XSTATE.
+pub fn from_regset(regset: &[u8]) -> XState {
+    let machine = machine();
+    let XState(mut data) = initial();
+    let mut copy = |range: core::ops::Range<usize>| {
+        let end = range.end.min(regset.len());
+        if let (Some(to), Some(from)) = (data.get_mut(range.start..end), regset.get(range.start..end)) {
+            to.copy_from_slice(from);
+        }
+    };
+    copy(0..SW);
+    if machine.size > LEGACY {
+        copy(LEGACY..machine.size);
+        let used = word64(&data, LEGACY) & machine.features;
+        if let Some(to) = data.get_mut(LEGACY..LEGACY + 8) {
+            to.copy_from_slice(&used.to_le_bytes());
+        }
+    }
+    XState(data)
+}
+
+/// What PTRACE_SETREGSET takes: `len` bytes, as long as PTRACE_GETREGSET said. The state is an acceptable one.
+pub fn to_regset(state: &XState, len: usize) -> Vec<u8> {
+    let mut regset = vec![0; len];
+    let size = machine().size.min(len);
+    let mut copy = |range: core::ops::Range<usize>| {
+        if let (Some(to), Some(from)) = (regset.get_mut(range.clone()), state.0.get(range)) {
+            to.copy_from_slice(from);
+        }
+    };
+    copy(0..SW.min(size));
+    copy(LEGACY.min(size)..size);
+    regset
+}

@@ -1,6 +1,7 @@
 //! A minimal kernel for tests: one sink per task, each a closure, and guest code as position-independent bytes.
 #![allow(dead_code)]
 
+use platform::ptrace::PtracePlatform;
 use platform::trap::{TrapConfig, TrapPlatform};
 use platform::{Event, NewTask, Platform, Port, Regs, TaskControl, TaskSink, Verdict};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -72,7 +73,10 @@ pub fn platform() -> Arc<dyn Platform> {
         patience: Some(Duration::from_secs(4)),
         ..TrapConfig::default()
     };
-    TrapPlatform::new(&config).expect("trap platform")
+    match crate::PLATFORM {
+        "ptrace" => PtracePlatform::new(&config).expect("ptrace platform"),
+        _ => TrapPlatform::new(&config).expect("trap platform"),
+    }
 }
 
 /// Maps code, data and stack, and points the registers at the code.

@@ -1,8 +1,6 @@
-//! Register and vector state, single steps, and kicks that race with calls, on the trap platform.
+//! Register and vector state, single steps, and kicks that race with calls, on any platform.
 
-mod guest;
-
-use guest::{Note, begin, next, platform, run};
+use crate::guest::{self, Note, begin, next, platform, run};
 use platform::{Event, Regs, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

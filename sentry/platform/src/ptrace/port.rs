@@ -1,0 +1,247 @@
+//! Access to a stopped task.
+
+use super::host;
+use super::space::Process;
+use super::task::{Stopped, Task};
+use super::tracer::{self, CloneError, Tracer};
+use crate::trap::xstate;
+use crate::{
+    CallError, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskSink, XState, guestfilter,
+};
+use lazaret_shim::layout;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// The port that the ptrace platform hands to sinks, always a full one.
+pub struct PtracePort<'a> {
+    tracer: &'a mut Tracer,
+    task: &'a Arc<Task>,
+    /// The task's host thread.
+    pub tid: i32,
+    space: Arc<Process>,
+    /// What the task goes on with.
+    pub stopped: Stopped,
+    /// The signal that ended the thread, if the port noticed that it did.
+    pub lost: Option<i32>,
+}
+
+/// First address a range may not reach.
+const LIMIT: u64 = layout::REGION_START;
+const MREMAP_MAYMOVE: u64 = 1;
+const MREMAP_FIXED: u64 = 2;
+const MREMAP_DONTUNMAP: u64 = 4;
+
+fn range(addr: u64, len: u64) -> Result<(), CallError> {
+    match addr.checked_add(len) {
+        Some(end) if end <= LIMIT => Ok(()),
+        _ => Err(CallError::Errno(libc::ENOMEM)),
+    }
+}
+
+impl<'a> PtracePort<'a> {
+    /// For a task that is stopped.
+    pub fn new(
+        tracer: &'a mut Tracer,
+        task: &'a Arc<Task>,
+        tid: i32,
+        space: Arc<Process>,
+        stopped: Stopped,
+    ) -> PtracePort<'a> {
+        PtracePort { tracer, task, tid, space, stopped, lost: None }
+    }
+
+    fn load(&mut self) -> Result<Regs, Gone> {
+        if self.lost.is_some() {
+            return Err(Gone);
+        }
+        if let Some(regs) = self.stopped.regs {
+            return Ok(regs);
+        }
+        let mut regs = host::regs(self.tid).map_err(|_| Gone)?;
+        if self.stopped.at_call {
+            // The host has put ENOSYS there.
+            regs.rax = regs.orig_rax;
+            self.stopped.changed = true;
+        }
+        if let Some(value) = self.stopped.rax.take() {
+            regs.rax = value as u64;
+            self.stopped.changed = true;
+        }
+        regs.orig_rax = self.stopped.orig_rax;
+        self.stopped.regs = Some(regs);
+        Ok(regs)
+    }
+
+    fn set_lost(&mut self, signal: i32) -> Gone {
+        self.tracer.forget(self.tid);
+        self.lost = Some(signal);
+        Gone
+    }
+
+    /// Makes the task's thread carry out a host call.
+    fn call(&mut self, nr: u64, args: [u64; 6]) -> Result<i64, CallError> {
+        let base = self.load()?;
+        self.stopped.changed = true;
+        match tracer::inject(self.tid, &base, nr, args) {
+            Ok((value @ -4095..=-1, _)) => {
+                Err(CallError::Errno(HostErrno::try_from(-value).unwrap_or(libc::EIO)))
+            }
+            Ok((value, _)) => Ok(value),
+            Err(signal) => Err(self.set_lost(signal).into()),
+        }
+    }
+
+    fn clone(&mut self, flags: u64) -> Result<i32, CallError> {
+        let base = self.load()?;
+        self.stopped.changed = true;
+        tracer::clone(self.tid, &base, flags).map_err(|error| match error {
+            CloneError::Errno(errno) => CallError::Errno(errno),
+            CloneError::Dead(signal) => self.set_lost(signal).into(),
+        })
+    }
+
+    /// Puts a copy of a descriptor into the task's process; its number there.
+    fn give(&mut self, file: BorrowedFd<'_>) -> Result<u64, CallError> {
+        if let Err(error) = self.tracer.fds.offer(file) {
+            return Err(CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO)));
+        }
+        let number = self.call(layout::DOORBELL.into(), [0; 6]);
+        self.tracer.fds.withdraw();
+        Ok(number? as u64)
+    }
+}
+
+impl Port for PtracePort<'_> {
+    fn full(&self) -> bool {
+        true
+    }
+
+    fn regs(&mut self) -> Result<Regs, Gone> {
+        self.load()
+    }
+
+    fn set_regs(&mut self, regs: &Regs) -> Result<(), Gone> {
+        self.load()?;
+        self.stopped.regs = Some(*regs);
+        self.stopped.changed = true;
+        Ok(())
+    }
+
+    fn xstate(&mut self) -> Result<XState, Gone> {
+        Ok(xstate::from_regset(&host::xstate(self.tid).map_err(|_| Gone)?))
+    }
+
+    fn set_xstate(&mut self, state: &XState) -> Result<(), CallError> {
+        if !xstate::acceptable(&state.0) {
+            return Err(CallError::Errno(libc::EINVAL));
+        }
+        let len = host::xstate(self.tid).map_err(|_| Gone)?.len();
+        let set = host::set_xstate(self.tid, &xstate::to_regset(state, len));
+        set.map_err(|error| match error.raw_os_error() {
+            Some(libc::ESRCH) | None => CallError::Gone,
+            Some(errno) => CallError::Errno(errno),
+        })
+    }
+
+    fn read_mem(&mut self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault> {
+        self.space.read(addr, buf)
+    }
+
+    fn write_mem(&mut self, addr: u64, data: &[u8]) -> Result<(), MemFault> {
+        self.space.write(addr, data)
+    }
+
+    fn mmap(
+        &mut self,
+        addr: u64,
+        len: u64,
+        prot: i32,
+        flags: i32,
+        file: Option<(BorrowedFd<'_>, u64)>,
+    ) -> Result<(), CallError> {
+        range(addr, len)?;
+        let (prot, flags) = (u64::from(prot as u32), u64::from(flags as u32 | libc::MAP_FIXED as u32));
+        let Some((file, offset)) = file else {
+            return self.call(9, [addr, len, prot, flags, u64::MAX, 0]).map(|_| ());
+        };
+        let fd = self.give(file)?;
+        let mapped = self.call(9, [addr, len, prot, flags, fd, offset]);
+        self.call(3, [fd, 0, 0, 0, 0, 0])?;
+        mapped.map(|_| ())
+    }
+
+    fn munmap(&mut self, addr: u64, len: u64) -> Result<(), CallError> {
+        range(addr, len)?;
+        self.call(11, [addr, len, 0, 0, 0, 0]).map(|_| ())
+    }
+
+    fn mprotect(&mut self, addr: u64, len: u64, prot: i32) -> Result<(), CallError> {
+        range(addr, len)?;
+        self.call(10, [addr, len, u64::from(prot as u32), 0, 0, 0]).map(|_| ())
+    }
+
+    fn mremap(
+        &mut self,
+        old: u64,
+        old_len: u64,
+        new_len: u64,
+        new_addr: u64,
+        dont_unmap: bool,
+    ) -> Result<(), CallError> {
+        range(old, old_len)?;
+        range(new_addr, new_len)?;
+        let mut flags = if old == new_addr { 0 } else { MREMAP_MAYMOVE | MREMAP_FIXED };
+        if dont_unmap {
+            flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+        }
+        self.call(25, [old, old_len, new_len, flags, new_addr, 0]).map(|_| ())
+    }
+
+    fn madvise(&mut self, addr: u64, len: u64, advice: i32) -> Result<(), CallError> {
+        range(addr, len)?;
+        match u32::try_from(advice) {
+            Ok(known) if guestfilter::ADVICE.contains(&known) => {
+                self.call(28, [addr, len, known.into(), 0, 0, 0]).map(|_| ())
+            }
+            _ => Err(CallError::Errno(libc::EINVAL)),
+        }
+    }
+
+    fn fork(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
+        let child = self.clone(layout::CLONE_PARENT)?;
+        let space = self.tracer.process(child)?;
+        Ok(self.tracer.adopt(child, space, start, sink))
+    }
+
+    fn spawn(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
+        let child = self.clone(layout::CLONE_THREAD_FLAGS)?;
+        self.space.enter();
+        Ok(self.tracer.adopt(child, self.space.clone(), start, sink))
+    }
+
+    fn replace_space(&mut self) -> Result<Arc<dyn Space>, CallError> {
+        if self.lost.is_some() {
+            return Err(CallError::Gone);
+        }
+        let (tid, space) = self.tracer.fresh()?;
+        let (old_tid, old) = (self.tid, std::mem::replace(&mut self.space, space.clone()));
+        self.tid = tid;
+        self.stopped =
+            Stopped { regs: Some(Regs::default()), changed: true, orig_rax: u64::MAX, ..Stopped::default() };
+        let mut st = self.task.lock();
+        st.tid = tid;
+        st.space = space.clone();
+        drop(st);
+        self.tracer.moved(old_tid, tid);
+        self.tracer.retire(old_tid, &old);
+        Ok(space)
+    }
+
+    fn single_step(&mut self, on: bool) -> Result<(), CallError> {
+        if self.lost.is_some() {
+            return Err(CallError::Gone);
+        }
+        self.stopped.step = on;
+        Ok(())
+    }
+}
