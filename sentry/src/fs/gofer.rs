@@ -284,6 +284,29 @@ impl GoferInode {
         }
     }
 
+    fn walk(&self, names: &[&[u8]]) -> Found {
+        self.fs.give_back();
+        if let Some(first) = names.first()
+            && let Some(answer) = self.from_listing(first)
+        {
+            return match answer {
+                Ok(inode) => Found { inodes: vec![inode], end: None },
+                Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
+            };
+        }
+        let walk = self.node().and_then(|node| self.fs.client.walk(node, names, None).map_err(fail));
+        match walk {
+            Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
+            Ok(walk) => Found {
+                inodes: walk.steps.into_iter().map(|step| self.fs.inode(step) as Arc<dyn Inode>).collect(),
+                end: match walk.end {
+                    WalkEnd::Failed(fault) => Some(fail(fault.into())),
+                    WalkEnd::Complete | WalkEnd::Stopped => None,
+                },
+            },
+        }
+    }
+
     fn owner_of(other: &Arc<dyn Inode>) -> SysResult<Arc<GoferInode>> {
         downcast::<GoferInode>(other).ok_or(Errno::EXDEV.into())
     }
@@ -329,8 +352,8 @@ impl Inode for GoferInode {
         true
     }
 
-    fn lookup(&self, task: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
-        let mut found = self.lookup_many(task, &[name]);
+    fn lookup_free(&self, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
+        let mut found = self.walk(&[name]);
         match (found.inodes.pop(), found.end) {
             (Some(inode), _) => Ok(inode),
             (None, Some(fail)) => Err(fail),
@@ -339,28 +362,8 @@ impl Inode for GoferInode {
     }
 
     fn lookup_many(&self, _: &Task, names: &[&[u8]]) -> Found {
-        self.fs.give_back();
-        if let Some(first) = names.first()
-            && let Some(answer) = self.from_listing(first)
-        {
-            return match answer {
-                Ok(inode) => Found { inodes: vec![inode], end: None },
-                Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
-            };
-        }
-        let walk = self.node().and_then(|node| self.fs.client.walk(node, names, None).map_err(fail));
-        match walk {
-            Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
-            Ok(walk) => Found {
-                inodes: walk.steps.into_iter().map(|step| self.fs.inode(step) as Arc<dyn Inode>).collect(),
-                end: match walk.end {
-                    WalkEnd::Failed(fault) => Some(fail(fault.into())),
-                    WalkEnd::Complete | WalkEnd::Stopped => None,
-                },
-            },
-        }
+        self.walk(names)
     }
-
     fn create(&self, name: &[u8], kind: NewKind<'_>, owner: NewOwner) -> SysResult<Arc<dyn Inode>> {
         let dir = self.node()?;
         let new = new_inode(owner);

@@ -31,6 +31,8 @@ pub struct File {
     pub owner: AtomicI32,
     /// Unique in the sandbox: for epoll, locks and kcmp.
     pub id: u64,
+    /// Where this description may hold locks: released with it.
+    pub(crate) locked: parking_lot::Mutex<Vec<(Arc<crate::vfs::lock::Locks>, (u64, u64))>>,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -45,6 +47,7 @@ impl File {
             path,
             owner: AtomicI32::new(0),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            locked: parking_lot::Mutex::new(Vec::new()),
         })
     }
 
@@ -86,6 +89,9 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
+        for (locks, key) in self.locked.get_mut().drain(..) {
+            locks.unlock(key, crate::vfs::lock::Owner::File(self.id), crate::vfs::lock::Range::ALL);
+        }
         self.ops.release(self.flags());
     }
 }

@@ -124,6 +124,11 @@ pub trait Inode: Any + Send + Sync {
 
     /// The inode of a name; ENOENT. ENOTDIR by default.
     fn lookup(&self, task: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
+        self.lookup_free(name)
+    }
+
+    /// As [`lookup`](Self::lookup) where it does not matter who asks.
+    fn lookup_free(&self, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
         Err(Errno::ENOTDIR.into())
     }
 

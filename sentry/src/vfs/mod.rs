@@ -7,6 +7,8 @@ pub mod fdtable;
 pub mod file;
 pub mod fscontext;
 pub mod inode;
+pub mod io;
+pub mod lock;
 pub mod mount;
 pub mod names;
 mod open;
@@ -15,8 +17,11 @@ pub mod perm;
 pub mod walk;
 
 use crate::fail::SysResult;
+use crate::fs::memfs::{MemFs, Node};
 use crate::sync::{Level, Lock};
 use crate::task::Task;
+use dentry::Dentry;
+use inode::NewOwner;
 use mount::{Mount, NewMount};
 use path::Path;
 use std::sync::atomic::Ordering;
@@ -27,11 +32,17 @@ use syscall_table::errno::Errno;
 pub struct Vfs {
     mounts: Lock<Vec<Arc<Mount>>>,
     root: OnceLock<Path>,
+    /// Record locks.
+    pub locks: Arc<lock::Locks>,
+    /// Locks of flock(2).
+    pub flocks: Arc<lock::Locks>,
+    /// The file system of memfds, once there is one.
+    anonymous: OnceLock<Path>,
 }
 
 impl Default for Vfs {
     fn default() -> Self {
-        Vfs { mounts: Lock::new(Level::Mounts, Vec::new()), root: OnceLock::new() }
+        Vfs { mounts: Lock::new(Level::Mounts, Vec::new()), root: OnceLock::new(), locks: Default::default(), flocks: Default::default(), anonymous: OnceLock::new() }
     }
 }
 
@@ -100,6 +111,30 @@ impl Vfs {
             Some(cwd) => Ok(cwd),
             None => self.root_of(task),
         }
+    }
+
+    /// A regular file that has no name in any directory (memfd_create), of an internal tmpfs.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn anonymous(&self, name: &[u8], owner: NewOwner) -> SysResult<(Arc<Node>, Path)> {
+        let root = self.anonymous.get_or_init(|| {
+            let root = MemFs::tmpfs(1, u64::MAX, NewOwner { mode: 0o700, uid: 0, gid: 0 });
+            let mount = Arc::new(Mount {
+                id: 1,
+                parent: None,
+                root: Dentry::root(root),
+                fstype: "tmpfs",
+                source: "tmpfs".into(),
+                read_only: false,
+                options: "",
+            });
+            Path { dentry: mount.root.clone(), mount }
+        });
+        let node = inode::downcast::<Node>(root.inode()).ok_or(Errno::EIO)?.anonymous(owner);
+        let name = [b"memfd:", name].concat();
+        let dentry = root.dentry.nameless(&name, node.clone());
+        Ok((node, Path { mount: root.mount.clone(), dentry }))
     }
 
     /// Forgets names that nobody uses.

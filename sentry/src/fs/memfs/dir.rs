@@ -89,14 +89,14 @@ impl Node {
         }
     }
 
-    pub(super) fn dir_lookup(&self, task: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
+    pub(super) fn dir_lookup(&self, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
         if !self.is_dir() {
             return Err(Errno::ENOTDIR.into());
         }
         match (self.slot_of(name), &self.lower) {
             (Some(Some(node)), _) => Ok(node),
             (None, Some(lower)) => {
-                let found = lower.lookup(task, name)?;
+                let found = lower.lookup_free(name)?;
                 Ok(Node::over(&self.fs, found, Some((self.this()?, name.into())))?)
             }
             _ => Err(Errno::ENOENT.into()),
@@ -106,7 +106,7 @@ impl Node {
     pub(super) fn dir_lookup_many(&self, task: &Task, names: &[&[u8]]) -> Found {
         let Some(first) = names.first() else { return Found { inodes: Vec::new(), end: None } };
         let (None, Some(lower)) = (self.slot_of(first), &self.lower) else {
-            return match self.dir_lookup(task, first) {
+            return match self.dir_lookup(first) {
                 Ok(inode) => Found { inodes: vec![inode], end: None },
                 Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
             };

@@ -311,8 +311,8 @@ impl Inode for Node {
         self.lower.is_some()
     }
 
-    fn lookup(&self, task: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
-        self.dir_lookup(task, name)
+    fn lookup_free(&self, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
+        self.dir_lookup(name)
     }
 
     fn lookup_many(&self, task: &Task, names: &[&[u8]]) -> Found {

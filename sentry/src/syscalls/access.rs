@@ -1,0 +1,57 @@
+//! access(2), faccessat(2), faccessat2(2).
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use super::stat::attr_at;
+use crate::task::creds::Creds;
+use crate::vfs::perm;
+use crate::vfs::walk::Walk;
+use std::sync::Arc;
+use syscall_table::abi::open::*;
+use syscall_table::abi::stat::S_IFREG;
+use syscall_table::errno::Errno;
+
+fn check(cx: &mut Cx, dirfd: i32, path: Path, mode: AccessMode, flags: i32) -> SysResult {
+    let want = mode.bits();
+    if want & !(R_OK | W_OK | X_OK) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut creds = (*cx.task.creds()).clone();
+    if flags & AT_EACCESS == 0 {
+        // The real ids count, and the capabilities that a program with them would have.
+        creds.fsuid = creds.uid;
+        creds.fsgid = creds.gid;
+        creds.effective = if creds.uid == 0 { creds.permitted } else { 0 };
+    }
+    let (attr, place) = if flags & AT_EMPTY_PATH != 0 {
+        attr_at(cx, dirfd, path, flags)?
+    } else {
+        let path = cx.read_path(path.addr())?;
+        let mut walk = Walk::new(&cx.kernel().vfs, cx.task, dirfd, &path)?;
+        walk.creds = Arc::new(Creds::clone(&creds));
+        let place = walk.to(&path, flags & AT_SYMLINK_NOFOLLOW == 0)?;
+        (place.inode().attr()?, Some(place))
+    };
+    perm::check(&creds, &attr, want.unsigned_abs())?;
+    let regular = attr.mode & S_IFREG == S_IFREG;
+    if want & W_OK != 0 && place.is_some_and(|p| p.mount.read_only) && (regular || attr.mode & 0o40000 != 0) {
+        return Err(Errno::EROFS.into());
+    }
+    Ok(0)
+}
+
+pub fn access(cx: &mut Cx, path: Path, mode: AccessMode) -> SysResult {
+    check(cx, AT_FDCWD, path, mode, 0)
+}
+
+pub fn faccessat(cx: &mut Cx, dirfd: DirFd, path: Path, mode: AccessMode) -> SysResult {
+    check(cx, dirfd.raw(), path, mode, 0)
+}
+
+pub fn faccessat2(cx: &mut Cx, dirfd: DirFd, path: Path, mode: AccessMode, flags: AtFlags) -> SysResult {
+    if flags.unknown(AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    check(cx, dirfd.raw(), path, mode, flags.bits())
+}

@@ -1,0 +1,130 @@
+//! chmod(2), fchmod(2), fchmodat(2), fchmodat2(2), chown(2), fchown(2), lchown(2), fchownat(2).
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use crate::task::creds::cap;
+use crate::vfs::inode::{Inode, SetAttr};
+use crate::vfs::perm;
+use std::sync::Arc;
+use syscall_table::abi::open::*;
+use syscall_table::abi::stat::*;
+use syscall_table::errno::Errno;
+
+/// The inode that a *at call is to change, on a mount that may be changed.
+pub(super) fn inode_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysResult<Arc<dyn Inode>> {
+    let path = cx.read_path(path.addr())?;
+    let place = if path.is_empty() && flags & AT_EMPTY_PATH != 0 {
+        if dirfd == AT_FDCWD {
+            cx.kernel().vfs.cwd_of(cx.task)?
+        } else {
+            let file = cx.task.files().get(dirfd)?;
+            match file.path.clone() {
+                Some(place) => place,
+                None => return file.ops.inode().ok_or(Errno::EPERM.into()),
+            }
+        }
+    } else {
+        cx.kernel().vfs.lookup(cx.task, dirfd, &path, flags & AT_SYMLINK_NOFOLLOW == 0)?
+    };
+    if place.mount.read_only {
+        return Err(Errno::EROFS.into());
+    }
+    Ok(place.inode().clone())
+}
+
+/// The inode behind a descriptor, on a mount that may be changed.
+pub(super) fn inode_of(cx: &mut Cx, fd: Fd) -> SysResult<Arc<dyn Inode>> {
+    let file = cx.task.files().get(fd.raw())?;
+    if file.flags() & O_PATH != 0 {
+        return Err(Errno::EBADF.into());
+    }
+    if file.path.as_ref().is_some_and(|p| p.mount.read_only) {
+        return Err(Errno::EROFS.into());
+    }
+    file.ops.inode().ok_or(Errno::EPERM.into())
+}
+
+fn set_mode(cx: &Cx, inode: &Arc<dyn Inode>, mode: Mode) -> SysResult {
+    let creds = cx.task.creds();
+    let attr = inode.attr()?;
+    if inode.is_link() {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if !perm::owns(&creds, &attr) {
+        return Err(Errno::EPERM.into());
+    }
+    let mut mode = mode.raw() & 0o7777;
+    if !perm::in_group(&creds, attr.gid) && !creds.capable(cap::FSETID) {
+        mode &= !S_ISGID;
+    }
+    inode.set_attr(&SetAttr { mode: Some(mode), ..SetAttr::default() })?;
+    Ok(0)
+}
+
+pub fn chmod(cx: &mut Cx, path: Path, mode: Mode) -> SysResult {
+    let inode = inode_at(cx, AT_FDCWD, path, 0)?;
+    set_mode(cx, &inode, mode)
+}
+
+pub fn fchmod(cx: &mut Cx, fd: Fd, mode: Mode) -> SysResult {
+    let inode = inode_of(cx, fd)?;
+    set_mode(cx, &inode, mode)
+}
+
+pub fn fchmodat(cx: &mut Cx, dirfd: DirFd, path: Path, mode: Mode) -> SysResult {
+    let inode = inode_at(cx, dirfd.raw(), path, 0)?;
+    set_mode(cx, &inode, mode)
+}
+
+pub fn fchmodat2(cx: &mut Cx, dirfd: DirFd, path: Path, mode: Mode, flags: AtFlags) -> SysResult {
+    if flags.unknown(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let inode = inode_at(cx, dirfd.raw(), path, flags.bits())?;
+    set_mode(cx, &inode, mode)
+}
+
+fn set_owner(cx: &Cx, inode: &Arc<dyn Inode>, owner: Uid, group: Gid) -> SysResult {
+    let creds = cx.task.creds();
+    let attr = inode.attr()?;
+    let uid = Some(owner.raw()).filter(|id| *id != u32::MAX);
+    let gid = Some(group.raw()).filter(|id| *id != u32::MAX);
+    if !creds.capable(cap::CHOWN) {
+        let keeps = uid.is_none_or(|uid| uid == attr.uid);
+        let in_group = gid.is_none_or(|gid| gid == attr.gid || perm::in_group(&creds, gid));
+        if creds.fsuid != attr.uid || !keeps || !in_group {
+            return Err(Errno::EPERM.into());
+        }
+    }
+    let mut set = SetAttr { uid, gid, ..SetAttr::default() };
+    let executable = attr.mode & (S_ISUID | S_ISGID) != 0 && inode.is_file();
+    if executable && !creds.capable(cap::FSETID) {
+        set.mode = Some(attr.mode & 0o7777 & !(S_ISUID | S_ISGID));
+    }
+    inode.set_attr(&set)?;
+    Ok(0)
+}
+
+pub fn chown(cx: &mut Cx, path: Path, owner: Uid, group: Gid) -> SysResult {
+    let inode = inode_at(cx, AT_FDCWD, path, 0)?;
+    set_owner(cx, &inode, owner, group)
+}
+
+pub fn lchown(cx: &mut Cx, path: Path, owner: Uid, group: Gid) -> SysResult {
+    let inode = inode_at(cx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW)?;
+    set_owner(cx, &inode, owner, group)
+}
+
+pub fn fchown(cx: &mut Cx, fd: Fd, owner: Uid, group: Gid) -> SysResult {
+    let inode = inode_of(cx, fd)?;
+    set_owner(cx, &inode, owner, group)
+}
+
+pub fn fchownat(cx: &mut Cx, dirfd: DirFd, path: Path, owner: Uid, group: Gid, flags: AtFlags) -> SysResult {
+    if flags.unknown(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let inode = inode_at(cx, dirfd.raw(), path, flags.bits())?;
+    set_owner(cx, &inode, owner, group)
+}

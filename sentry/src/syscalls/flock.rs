@@ -1,0 +1,131 @@
+//! flock(2), and the record locks of fcntl(2).
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use crate::fail::Restart;
+use crate::vfs::file::File;
+use crate::vfs::lock::{Locks, Owner, Range};
+use crate::wait::Ready;
+use std::sync::Arc;
+use syscall_table::abi::fcntl::*;
+use syscall_table::abi::open::*;
+use syscall_table::errno::Errno;
+
+fn key(file: &File) -> SysResult<(u64, u64)> {
+    let attr = file.ops.attr()?;
+    Ok((attr.dev, attr.ino))
+}
+
+/// The description's end will release what it holds.
+fn remember(file: &File, locks: &Arc<Locks>, key: (u64, u64)) {
+    let mut locked = file.locked.lock();
+    if !locked.iter().any(|(l, k)| Arc::ptr_eq(l, locks) && *k == key) {
+        locked.push((locks.clone(), key));
+    }
+}
+
+pub fn flock(cx: &mut Cx, fd: Fd, op: FlockOp) -> SysResult {
+    let file = cx.task.files().get(fd.raw())?;
+    if file.flags() & O_PATH != 0 {
+        return Err(Errno::EBADF.into());
+    }
+    let write = match op.bits() & !LOCK_NB {
+        LOCK_SH => Some(false),
+        LOCK_EX => Some(true),
+        LOCK_UN => None,
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    let locks = &cx.kernel().vfs.flocks;
+    let key = key(&file)?;
+    let Some(write) = write else {
+        locks.unlock(key, Owner::File(file.id), Range::ALL);
+        return Ok(0);
+    };
+    let range = Range { write, ..Range::ALL };
+    remember(&file, locks, key);
+    cx.wait_on(locks.queue(), Ready::OUT);
+    match locks.lock(key, Owner::File(file.id), 0, range) {
+        Ok(()) => Ok(0),
+        Err(_) if op.has(LOCK_NB) => Err(Errno::EAGAIN.into()),
+        Err(_) => cx.block(Restart::Sys),
+    }
+}
+
+/// The range that a struct flock means.
+fn range(file: &File, lock: &Flock) -> SysResult<Range> {
+    let base = match i32::from(lock.l_whence) {
+        SEEK_SET => 0,
+        SEEK_CUR => i64::try_from(*file.pos.lock()).map_err(|_| Errno::EOVERFLOW)?,
+        SEEK_END => i64::try_from(file.ops.size()?).map_err(|_| Errno::EOVERFLOW)?,
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    let start = base.checked_add(lock.l_start).ok_or(Errno::EOVERFLOW)?;
+    let (start, end) = match lock.l_len {
+        0 => (start, i64::MAX),
+        len if len > 0 => (start, start.checked_add(len).and_then(|e| e.checked_sub(1)).ok_or(Errno::EOVERFLOW)?),
+        len => (start.checked_add(len).ok_or(Errno::EINVAL)?, start.checked_sub(1).ok_or(Errno::EINVAL)?),
+    };
+    let start = u64::try_from(start).map_err(|_| Errno::EINVAL)?;
+    let end = u64::try_from(end).map_err(|_| Errno::EINVAL)?;
+    Ok(Range { start, end, write: i32::from(lock.l_type) == F_WRLCK })
+}
+
+/// F_GETLK, F_SETLK, F_SETLKW and their OFD forms.
+pub(super) fn record(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysResult {
+    let mut lock: Flock = cx.read_value(arg)?;
+    let ofd = matches!(op, F_OFD_GETLK | F_OFD_SETLK | F_OFD_SETLKW);
+    if ofd && lock.l_pid != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let kind = i32::from(lock.l_type);
+    if !matches!(kind, F_RDLCK | F_WRLCK | F_UNLCK) {
+        return Err(Errno::EINVAL.into());
+    }
+    let range = range(file, &lock)?;
+    let pid = cx.task.process.pid;
+    let owner = if ofd { Owner::File(file.id) } else { Owner::Process(pid) };
+    let locks = &cx.kernel().vfs.locks;
+    let key = key(file)?;
+    if matches!(op, F_GETLK | F_OFD_GETLK) {
+        match locks.conflict(key, owner, range) {
+            None => lock.l_type = F_UNLCK as i16,
+            Some((other, pid)) => {
+                lock.l_type = if other.write { F_WRLCK } else { F_RDLCK } as i16;
+                lock.l_whence = SEEK_SET as i16;
+                lock.l_start = i64::try_from(other.start).unwrap_or(i64::MAX);
+                let len = other.end.saturating_sub(other.start).saturating_add(1);
+                lock.l_len = if other.end >= i64::MAX as u64 { 0 } else { i64::try_from(len).unwrap_or(0) };
+                lock.l_pid = pid;
+            }
+        }
+        cx.write_value(arg, &lock)?;
+        return Ok(0);
+    }
+    match kind {
+        F_RDLCK if !file.readable() => return Err(Errno::EBADF.into()),
+        F_WRLCK if !file.writable() => return Err(Errno::EBADF.into()),
+        F_UNLCK => {
+            locks.unlock(key, owner, range);
+            return Ok(0);
+        }
+        _ => {}
+    }
+    if ofd {
+        remember(file, locks, key);
+    }
+    let waits = matches!(op, F_SETLKW | F_OFD_SETLKW);
+    if waits {
+        cx.wait_on(locks.queue(), Ready::OUT);
+    }
+    match locks.lock(key, owner, if ofd { -1 } else { pid }, range) {
+        Ok(()) => Ok(0),
+        Err(_) if !waits => Err(Errno::EAGAIN.into()),
+        Err(holder) => {
+            if !ofd && locks.would_deadlock(pid, holder) {
+                return Err(Errno::EDEADLK.into());
+            }
+            cx.block(Restart::Sys)
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! fsync(2), fdatasync(2), sync(2), syncfs(2), sync_file_range(2).
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use syscall_table::abi::open::O_PATH;
+use syscall_table::abi::readv::*;
+use syscall_table::errno::Errno;
+
+fn sync_fd(cx: &Cx, fd: Fd, data_only: bool) -> SysResult {
+    let file = cx.task.files().get(fd.raw())?;
+    if file.flags() & O_PATH != 0 {
+        return Err(Errno::EBADF.into());
+    }
+    file.ops.fsync(data_only)?;
+    Ok(0)
+}
+
+pub fn fsync(cx: &mut Cx, fd: Fd) -> SysResult {
+    sync_fd(cx, fd, false)
+}
+
+pub fn fdatasync(cx: &mut Cx, fd: Fd) -> SysResult {
+    sync_fd(cx, fd, true)
+}
+
+/// What is in memory needs no sync, and what passes through to the host is written at once; the host's own disks are
+/// not this program's to wait for.
+pub fn sync(_cx: &mut Cx) -> SysResult {
+    Ok(0)
+}
+
+pub fn syncfs(cx: &mut Cx, fd: Fd) -> SysResult {
+    let file = cx.task.files().get(fd.raw())?;
+    if file.flags() & O_PATH != 0 {
+        return Err(Errno::EBADF.into());
+    }
+    Ok(0)
+}
+
+pub fn sync_file_range(cx: &mut Cx, fd: Fd, offset: i64, nbytes: i64, flags: SyncFileRangeFlags) -> SysResult {
+    let all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    if flags.unknown(all) != 0 || offset < 0 || nbytes < 0 || offset.checked_add(nbytes).is_none() {
+        return Err(Errno::EINVAL.into());
+    }
+    let file = cx.task.files().get(fd.raw())?;
+    if !file.ops.seekable() {
+        return Err(Errno::ESPIPE.into());
+    }
+    if file.writable() {
+        file.ops.fsync(true)?;
+    }
+    Ok(0)
+}

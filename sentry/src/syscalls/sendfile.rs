@@ -1,0 +1,184 @@
+//! sendfile(2), copy_file_range(2), splice(2), tee(2), vmsplice(2): bytes copied through the sentry.
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use crate::fail::Fail;
+use crate::vfs::file::File;
+use crate::vfs::io;
+use syscall_table::abi::open::O_APPEND;
+use syscall_table::abi::readv::*;
+use syscall_table::errno::Errno;
+
+/// Bytes moved at once; from an object without position what was read must then be written, so it is little.
+const CHUNK: usize = 128 * 1024;
+const PIECE: usize = 64 * 1024;
+
+/// Where bytes come from or go to: the file's position, or an offset.
+fn offset(cx: &mut Cx, at: InOut<i64>, file: &File) -> SysResult<Option<u64>> {
+    if at.is_null() {
+        return Ok(None);
+    }
+    if !file.ops.seekable() {
+        return Err(Errno::ESPIPE.into());
+    }
+    let value: i64 = cx.read_value(at.addr())?;
+    Ok(Some(u64::try_from(value).map_err(|_| Errno::EINVAL)?))
+}
+
+/// What was read from a stream and not written yet when the call blocked.
+#[derive(Default)]
+struct Held {
+    data: Vec<u8>,
+    done: u64,
+}
+
+fn copy(
+    cx: &mut Cx,
+    from: &File,
+    mut from_at: Option<u64>,
+    to: &File,
+    mut to_at: Option<u64>,
+    count: usize,
+) -> SysResult {
+    if !from.readable() || !to.writable() {
+        return Err(Errno::EBADF.into());
+    }
+    let count = count.min(MAX_RW_COUNT) as u64;
+    let stream = !from.ops.seekable();
+    let mut done = std::mem::take(&mut cx.state::<Held>().done);
+    let mut pending = std::mem::take(&mut cx.state::<Held>().data);
+    from_at = from_at.map(|at| at.saturating_add(done).saturating_add(pending.len() as u64));
+    to_at = to_at.map(|at| at.saturating_add(done));
+    loop {
+        if pending.is_empty() {
+            let left = usize::try_from(count.saturating_sub(done)).unwrap_or(0);
+            if left == 0 {
+                return Ok(done);
+            }
+            pending = vec![0; left.min(if stream { PIECE } else { CHUNK })];
+            match io::read_into(cx, from, &mut pending, from_at) {
+                Ok(got) => pending.truncate(got),
+                Err(fail) if done == 0 => return Err(fail),
+                Err(_) => return Ok(done),
+            }
+            if pending.is_empty() {
+                return Ok(done);
+            }
+            from_at = from_at.map(|at| at.saturating_add(pending.len() as u64));
+        }
+        match io::write_from(cx, to, &pending, to_at) {
+            Ok(written) => {
+                done = done.saturating_add(written as u64);
+                to_at = to_at.map(|at| at.saturating_add(written as u64));
+                pending.drain(..written.min(pending.len()));
+                if stream && pending.is_empty() {
+                    return Ok(done);
+                }
+            }
+            Err(fail @ (Fail::Block(_) | Fail::NeedPort)) => {
+                *cx.state::<Held>() = Held { data: pending, done };
+                return Err(fail);
+            }
+            Err(fail) => {
+                // Not written: a file is read again from here.
+                if from_at.is_none() && !stream {
+                    let mut position = from.pos.lock();
+                    *position = position.saturating_sub(pending.len() as u64);
+                }
+                return if done > 0 { Ok(done) } else { Err(fail) };
+            }
+        }
+    }
+}
+
+fn put_offset(cx: &mut Cx, at: InOut<i64>, start: Option<u64>, moved: u64) -> SysResult<()> {
+    if let Some(start) = start {
+        cx.write_value(at.addr(), &i64::try_from(start.saturating_add(moved)).unwrap_or(i64::MAX))?;
+    }
+    Ok(())
+}
+
+pub fn sendfile(cx: &mut Cx, out_fd: Fd, in_fd: Fd, at: InOut<i64>, count: usize) -> SysResult {
+    let files = cx.task.files();
+    let (from, to) = (files.get(in_fd.raw())?, files.get(out_fd.raw())?);
+    if to.flags() & O_APPEND != 0 && from.readable() && to.writable() {
+        return Err(Errno::EINVAL.into());
+    }
+    let start = offset(cx, at, &from)?;
+    let moved = copy(cx, &from, start, &to, None, count)?;
+    put_offset(cx, at, start, moved)?;
+    Ok(moved)
+}
+
+pub fn copy_file_range(
+    cx: &mut Cx,
+    fd_in: Fd,
+    off_in: InOut<i64>,
+    fd_out: Fd,
+    off_out: InOut<i64>,
+    len: usize,
+    flags: NoFlags,
+) -> SysResult {
+    if flags.bits() != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let files = cx.task.files();
+    let (from, to) = (files.get(fd_in.raw())?, files.get(fd_out.raw())?);
+    for file in [&from, &to] {
+        match file.ops.inode() {
+            Some(inode) if inode.is_dir() => return Err(Errno::EISDIR.into()),
+            Some(inode) if inode.is_file() => {}
+            _ => return Err(Errno::EINVAL.into()),
+        }
+    }
+    if to.flags() & O_APPEND != 0 {
+        return Err(Errno::EBADF.into());
+    }
+    let (start_in, start_out) = (offset(cx, off_in, &from)?, offset(cx, off_out, &to)?);
+    let moved = copy(cx, &from, start_in, &to, start_out, len)?;
+    put_offset(cx, off_in, start_in, moved)?;
+    put_offset(cx, off_out, start_out, moved)?;
+    Ok(moved)
+}
+
+fn is_pipe(file: &File) -> bool {
+    file.ops.attr().is_ok_and(|a| a.mode & 0o170_000 == 0o10_000)
+}
+
+pub fn splice(
+    cx: &mut Cx,
+    fd_in: Fd,
+    off_in: InOut<i64>,
+    fd_out: Fd,
+    off_out: InOut<i64>,
+    len: usize,
+    flags: SpliceFlags,
+) -> SysResult {
+    let known = SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT;
+    if flags.unknown(known) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let files = cx.task.files();
+    let (from, to) = (files.get(fd_in.raw())?, files.get(fd_out.raw())?);
+    if !from.readable() || !to.writable() {
+        return Err(Errno::EBADF.into());
+    }
+    if !is_pipe(&from) && !is_pipe(&to) {
+        return Err(Errno::EINVAL.into());
+    }
+    let (start_in, start_out) = (offset(cx, off_in, &from)?, offset(cx, off_out, &to)?);
+    let moved = copy(cx, &from, start_in, &to, start_out, len)?;
+    put_offset(cx, off_in, start_in, moved)?;
+    put_offset(cx, off_out, start_out, moved)?;
+    Ok(moved)
+}
+
+pub fn vmsplice(cx: &mut Cx, fd: Fd, iov: InSlice<Iovec>, nr_segs: usize, _flags: SpliceFlags) -> SysResult {
+    let file = cx.task.files().get(fd.raw())?;
+    if !is_pipe(&file) {
+        return Err(Errno::EBADF.into());
+    }
+    let ranges = io::read_iovec(cx, iov.addr(), nr_segs)?;
+    if file.writable() { io::write(cx, &file, &ranges, None) } else { io::read(cx, &file, &ranges, None) }
+}

@@ -1,0 +1,44 @@
+//! statfs(2), fstatfs(2).
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use crate::vfs::inode::Inode;
+use crate::vfs::path::Path as Place;
+use std::sync::Arc;
+use syscall_table::abi::open::AT_FDCWD;
+use syscall_table::abi::statfs::*;
+use syscall_table::errno::Errno;
+
+fn answer(cx: &mut Cx, inode: &Arc<dyn Inode>, place: Option<&Place>, buf: Out<Statfs>) -> SysResult {
+    let s = inode.statfs()?;
+    let size = i64::try_from(s.bsize).unwrap_or(4096);
+    let read_only = place.is_some_and(|p| p.mount.read_only);
+    let out = Statfs {
+        f_type: s.kind,
+        f_bsize: size,
+        f_blocks: s.blocks,
+        f_bfree: s.bfree,
+        f_bavail: s.bavail,
+        f_files: s.files,
+        f_ffree: s.ffree,
+        f_namelen: i64::try_from(s.namelen).unwrap_or(255),
+        f_frsize: size,
+        f_flags: s.flags | ST_VALID | if read_only { ST_RDONLY } else { 0 },
+        ..Statfs::default()
+    };
+    cx.write_value(buf.addr(), &out)?;
+    Ok(0)
+}
+
+pub fn statfs(cx: &mut Cx, path: Path, buf: Out<Statfs>) -> SysResult {
+    let path = cx.read_path(path.addr())?;
+    let place = cx.kernel().vfs.lookup(cx.task, AT_FDCWD, &path, true)?;
+    answer(cx, &place.inode().clone(), Some(&place), buf)
+}
+
+pub fn fstatfs(cx: &mut Cx, fd: Fd, buf: Out<Statfs>) -> SysResult {
+    let file = cx.task.files().get(fd.raw())?;
+    let inode = file.ops.inode().ok_or(Errno::ENOSYS)?;
+    answer(cx, &inode, file.path.as_ref(), buf)
+}

@@ -1,0 +1,87 @@
+//! truncate(2), ftruncate(2), fallocate(2), posix_fadvise(2), readahead(2).
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use super::chmod::inode_at;
+use crate::vfs::perm;
+use syscall_table::abi::open::{AT_FDCWD, O_PATH};
+use syscall_table::abi::readv::*;
+use syscall_table::abi::stat::S_IFIFO;
+use syscall_table::errno::Errno;
+
+pub fn truncate(cx: &mut Cx, path: Path, length: i64) -> SysResult {
+    let size = u64::try_from(length).map_err(|_| Errno::EINVAL)?;
+    let inode = inode_at(cx, AT_FDCWD, path, 0)?;
+    if inode.is_dir() {
+        return Err(Errno::EISDIR.into());
+    }
+    if !inode.is_file() {
+        return Err(Errno::EINVAL.into());
+    }
+    perm::check(&cx.task.creds(), &inode.attr()?, perm::WRITE)?;
+    inode.truncate(size)?;
+    Ok(0)
+}
+
+pub fn ftruncate(cx: &mut Cx, fd: Fd, length: i64) -> SysResult {
+    let size = u64::try_from(length).map_err(|_| Errno::EINVAL)?;
+    let file = cx.task.files().get(fd.raw())?;
+    if file.flags() & O_PATH != 0 {
+        return Err(Errno::EBADF.into());
+    }
+    if !file.writable() {
+        return Err(Errno::EINVAL.into());
+    }
+    file.ops.truncate(size)?;
+    Ok(0)
+}
+
+pub fn fallocate(cx: &mut Cx, fd: Fd, mode: FallocateMode, offset: i64, size: i64) -> SysResult {
+    let offset = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+    let len = u64::try_from(size).ok().filter(|n| *n > 0).ok_or(Errno::EINVAL)?;
+    let known = FALLOC_FLAGS.iter().fold(0, |all, (_, bit)| all | bit);
+    if mode.unknown(known) != 0 {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if mode.has(FALLOC_FL_PUNCH_HOLE) && !mode.has(FALLOC_FL_KEEP_SIZE) {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    let file = cx.task.files().get(fd.raw())?;
+    if !file.writable() {
+        return Err(Errno::EBADF.into());
+    }
+    file.ops.fallocate(mode.bits(), offset, len)?;
+    Ok(0)
+}
+
+fn seekable(cx: &Cx, fd: Fd) -> SysResult<()> {
+    let file = cx.task.files().get(fd.raw())?;
+    if file.flags() & O_PATH != 0 {
+        return Err(Errno::EBADF.into());
+    }
+    if !file.ops.seekable() && file.ops.attr().is_ok_and(|a| a.mode & S_IFIFO != 0) {
+        return Err(Errno::ESPIPE.into());
+    }
+    Ok(())
+}
+
+pub fn fadvise64(cx: &mut Cx, fd: Fd, _offset: i64, size: i64, advice: Fadvice) -> SysResult {
+    seekable(cx, fd)?;
+    // An advice may be ignored.
+    if size < 0 || !(POSIX_FADV_NORMAL..=POSIX_FADV_NOREUSE).contains(&advice.bits()) {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(0)
+}
+
+pub fn readahead(cx: &mut Cx, fd: Fd, _offset: i64, _count: usize) -> SysResult {
+    let file = cx.task.files().get(fd.raw())?;
+    if !file.readable() {
+        return Err(Errno::EBADF.into());
+    }
+    if file.ops.inode().is_none_or(|inode| !inode.is_file()) {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(0)
+}

@@ -1,0 +1,228 @@
+//! Moving bytes between guest memory and open files, in bounded chunks through a buffer that each thread keeps.
+
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use crate::vfs::file::File;
+use std::cell::Cell;
+use syscall_table::abi::readv::{Iovec, MAX_RW_COUNT, UIO_MAXIOV};
+use syscall_table::errno::Errno;
+
+/// Bytes moved at once from or to files with a position.
+const CHUNK: usize = 128 * 1024;
+/// Most bytes of one message or pipe transfer: these are moved in one piece or not at all.
+const PIECE: usize = 1024 * 1024;
+
+thread_local! {
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Runs `f` with a buffer of `len` bytes of arbitrary contents.
+pub fn with_scratch<T>(len: usize, f: impl FnOnce(&mut [u8]) -> T) -> T {
+    let mut buffer = SCRATCH.take();
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
+    let result = f(buffer.get_mut(..len).unwrap_or_default());
+    SCRATCH.set(buffer);
+    result
+}
+
+/// Ranges of guest memory.
+pub type Ranges<'a> = &'a [(u64, usize)];
+
+/// Reads an iovec array; the total is cut at MAX_RW_COUNT.
+///
+/// # Errors
+/// EINVAL for too many or negative lengths, EFAULT.
+pub fn read_iovec(cx: &mut Cx, addr: u64, count: usize) -> SysResult<Vec<(u64, usize)>> {
+    if count > UIO_MAXIOV {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut ranges = Vec::with_capacity(count);
+    let mut total = 0usize;
+    let mut bytes = vec![0u8; count.saturating_mul(16)];
+    cx.copy_in(addr, &mut bytes)?;
+    for entry in bytes.chunks_exact(16) {
+        let iov: Iovec = zerocopy::FromBytes::read_from_bytes(entry).map_err(|_| Errno::EFAULT)?;
+        let len = isize::try_from(iov.iov_len).map_err(|_| Errno::EINVAL)?.unsigned_abs();
+        let len = len.min(MAX_RW_COUNT.saturating_sub(total));
+        total = total.saturating_add(len);
+        ranges.push((iov.iov_base, len));
+    }
+    Ok(ranges)
+}
+
+fn total(ranges: Ranges<'_>) -> usize {
+    ranges.iter().fold(0usize, |sum, (_, len)| sum.saturating_add(*len)).min(MAX_RW_COUNT)
+}
+
+/// The part of the ranges from `skip` on, `len` bytes long, piece by piece: address, and where it is in the part.
+fn pieces(ranges: Ranges<'_>, skip: usize, len: usize, mut f: impl FnMut(u64, usize, usize) -> SysResult<()>) -> SysResult<()> {
+    let (mut before, mut done) = (skip, 0usize);
+    for (addr, size) in ranges {
+        if before >= *size {
+            before = before.saturating_sub(*size);
+            continue;
+        }
+        let part = size.saturating_sub(before).min(len.saturating_sub(done));
+        if part == 0 {
+            break;
+        }
+        f(addr.wrapping_add(before as u64), done, part)?;
+        done = done.saturating_add(part);
+        before = 0;
+    }
+    Ok(())
+}
+
+/// Writes `data` to guest memory at the ranges, `skip` bytes in.
+pub fn scatter(cx: &mut Cx, ranges: Ranges<'_>, skip: usize, data: &[u8]) -> SysResult<()> {
+    pieces(ranges, skip, data.len(), |addr, at, len| {
+        cx.copy_out(addr, data.get(at..at.saturating_add(len)).unwrap_or_default())
+    })
+}
+
+/// Reads guest memory at the ranges, `skip` bytes in.
+pub fn gather(cx: &mut Cx, ranges: Ranges<'_>, skip: usize, data: &mut [u8]) -> SysResult<()> {
+    let len = data.len();
+    pieces(ranges, skip, len, |addr, at, len| {
+        cx.copy_in(addr, data.get_mut(at..at.saturating_add(len)).unwrap_or_default())
+    })
+}
+
+/// read, readv, pread, preadv: at the file's position, or at `at`.
+///
+/// # Errors
+/// EBADF, ESPIPE, EFAULT and the object's. After a part was read that part is the result.
+pub fn read(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> SysResult {
+    if !file.readable() {
+        return Err(Errno::EBADF.into());
+    }
+    let seekable = file.ops.seekable();
+    if at.is_some() && !seekable {
+        return Err(Errno::ESPIPE.into());
+    }
+    let count = total(ranges);
+    if !seekable {
+        return with_scratch(count.min(PIECE), |buffer| {
+            let got = file.ops.read(cx, file, buffer, 0)?;
+            scatter(cx, ranges, 0, buffer.get(..got).unwrap_or_default())?;
+            Ok(got as u64)
+        });
+    }
+    let mut position = if at.is_none() { Some(file.pos.lock()) } else { None };
+    let mut offset = at.or(position.as_ref().map(|p| **p)).unwrap_or(0);
+    let mut done = 0usize;
+    let result: SysResult<()> = with_scratch(count.min(CHUNK), |buffer| {
+        loop {
+            let want = count.saturating_sub(done).min(buffer.len());
+            let part = buffer.get_mut(..want).unwrap_or_default();
+            let got = file.ops.read(cx, file, part, offset)?;
+            scatter(cx, ranges, done, part.get(..got).unwrap_or_default())?;
+            done = done.saturating_add(got);
+            offset = offset.saturating_add(got as u64);
+            if got < want || done >= count {
+                return Ok(());
+            }
+        }
+    });
+    if let Some(position) = &mut position {
+        **position = offset;
+    }
+    if done == 0 {
+        result?;
+    }
+    Ok(done as u64)
+}
+
+/// write, writev, pwrite, pwritev: at the file's position, or at `at`.
+///
+/// # Errors
+/// As [`read`].
+pub fn write(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> SysResult {
+    if !file.writable() {
+        return Err(Errno::EBADF.into());
+    }
+    let seekable = file.ops.seekable();
+    if at.is_some() && !seekable {
+        return Err(Errno::ESPIPE.into());
+    }
+    let count = total(ranges);
+    if !seekable {
+        return with_scratch(count.min(PIECE), |buffer| {
+            gather(cx, ranges, 0, buffer)?;
+            Ok(file.ops.write(cx, file, buffer, 0)?.count as u64)
+        });
+    }
+    if count == 0 {
+        return Ok(0);
+    }
+    let mut position = if at.is_none() { Some(file.pos.lock()) } else { None };
+    let mut offset = at.or(position.as_ref().map(|p| **p)).unwrap_or(0);
+    let mut done = 0usize;
+    let result: SysResult<()> = with_scratch(count.min(CHUNK), |buffer| {
+        while done < count {
+            let want = count.saturating_sub(done).min(buffer.len());
+            let part = buffer.get_mut(..want).unwrap_or_default();
+            gather(cx, ranges, done, part)?;
+            let written = file.ops.write(cx, file, part, offset)?;
+            done = done.saturating_add(written.count);
+            offset = written.end;
+            if written.count < want {
+                break;
+            }
+        }
+        Ok(())
+    });
+    if let Some(position) = &mut position {
+        **position = offset;
+    }
+    if done == 0 {
+        result?;
+    }
+    Ok(done as u64)
+}
+
+/// Reads up to `buffer.len()` bytes for the kernel, at the position or at `at`.
+///
+/// # Errors
+/// EBADF, ESPIPE, the object's.
+pub fn read_into(cx: &mut Cx, file: &File, buffer: &mut [u8], at: Option<u64>) -> SysResult<usize> {
+    if !file.readable() {
+        return Err(Errno::EBADF.into());
+    }
+    let seekable = file.ops.seekable();
+    match at {
+        Some(_) if !seekable => Err(Errno::ESPIPE.into()),
+        Some(at) => file.ops.read(cx, file, buffer, at),
+        None if !seekable => file.ops.read(cx, file, buffer, 0),
+        None => {
+            let mut position = file.pos.lock();
+            let got = file.ops.read(cx, file, buffer, *position)?;
+            *position = position.saturating_add(got as u64);
+            Ok(got)
+        }
+    }
+}
+
+/// Writes bytes of the kernel, at the position or at `at`.
+///
+/// # Errors
+/// EBADF, ESPIPE, the object's.
+pub fn write_from(cx: &mut Cx, file: &File, data: &[u8], at: Option<u64>) -> SysResult<usize> {
+    if !file.writable() {
+        return Err(Errno::EBADF.into());
+    }
+    let seekable = file.ops.seekable();
+    match at {
+        Some(_) if !seekable => Err(Errno::ESPIPE.into()),
+        Some(at) => Ok(file.ops.write(cx, file, data, at)?.count),
+        None if !seekable => Ok(file.ops.write(cx, file, data, 0)?.count),
+        None => {
+            let mut position = file.pos.lock();
+            let written = file.ops.write(cx, file, data, *position)?;
+            *position = written.end;
+            Ok(written.count)
+        }
+    }
+}
