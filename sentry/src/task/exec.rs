@@ -236,6 +236,7 @@ fn detach(task: &Arc<Task>) -> SysResult<()> {
     let replaced = std::mem::replace(&mut *task.files.lock(), own);
     drop(replaced);
     drop(closed);
+    process.timers.exec();
     process.execed.store(true, Ordering::Relaxed);
     process.dumpable.store(1, Ordering::Relaxed);
     Ok(())

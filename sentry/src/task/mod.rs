@@ -118,6 +118,8 @@ pub struct Process {
     leader_status: AtomicI32,
     /// CPU time of what has ended.
     pub usage: Lock<usage::Usage>,
+    /// Timers that send signals.
+    pub timers: crate::time::posix::ProcessTimers,
     /// execve(2) has happened (setpgid(2) of a parent is refused then).
     pub(crate) execed: AtomicBool,
 }
@@ -146,6 +148,7 @@ impl Process {
             dumpable: AtomicI32::new(1),
             leader_status: AtomicI32::new(0),
             usage: Lock::new(Level::Report, usage::Usage::default()),
+            timers: crate::time::posix::ProcessTimers::default(),
             execed: AtomicBool::new(false),
         })
     }

@@ -1,5 +1,7 @@
 //! Clocks and deadlines.
 
+pub mod posix;
+
 use crate::sync::{Level, Lock};
 use crate::wait::{Listener, Ready};
 use std::collections::BTreeMap;
