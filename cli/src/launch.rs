@@ -49,7 +49,6 @@ struct Run {
     ready: Option<io::PipeReader>,
     gofer_line: Vec<u8>,
     sentry: Option<Pid>,
-    gofer: Option<Pid>,
 }
 
 fn start(options: &DoOptions) -> Result<Run, String> {
@@ -121,20 +120,20 @@ fn start(options: &DoOptions) -> Result<Run, String> {
     }
     // Both end as soon as their namespaces are made.
     let _ = (sentry.wait(), gofer.wait());
-    Ok(Run { control, signals, ready: Some(ready), gofer_line: Vec::new(), sentry: None, gofer: None })
+    Ok(Run { control, signals, ready: Some(ready), gofer_line: Vec::new(), sentry: None })
 }
 
 impl Run {
     /// Until the program's end: its status.
     fn watch(&mut self) -> Result<u8, String> {
         let result = self.turns();
-        // The sentry is the init of everything inside; the gofer ends with its sockets.
-        for pid in [self.sentry, self.gofer].into_iter().flatten() {
-            if result.is_err() {
-                let _ = rustix::process::kill_process(pid, Signal::KILL);
-            }
-            while let Err(rustix::io::Errno::INTR) = waitpid(Some(pid), WaitOptions::empty()) {}
+        if result.is_err()
+            && let Some(pid) = self.sentry
+        {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
+        // The sentry is the init of everything inside; the gofer ends with its sockets. There are no other children.
+        while !matches!(waitpid(None, WaitOptions::empty()), Err(error) if error != rustix::io::Errno::INTR) {}
         result
     }
 
@@ -179,10 +178,7 @@ impl Run {
         self.ready = None;
         let line = String::from_utf8_lossy(&self.gofer_line).trim_end().to_owned();
         match line.split_once(' ') {
-            Some(("ok", pid)) => {
-                self.gofer = pid.parse().ok().and_then(Pid::from_raw);
-                Ok(())
-            }
+            Some(("ok", _)) => Ok(()),
             Some(("error", text)) => Err(text.to_owned()),
             _ => Err("the gofer did not start".to_owned()),
         }

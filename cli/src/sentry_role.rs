@@ -75,6 +75,11 @@ pub fn hint(error: &std::io::Error) -> &'static str {
 }
 
 fn sentry_main(setup: SentrySetup, control: OwnedFd) -> ! {
+    // A thread of the kernel that is gone leaves guests waiting for ever: the sandbox ends with it.
+    std::panic::set_hook(Box::new(|info| {
+        eprintln!("lazaret: the sentry failed: {info}");
+        host::exit_now(crate::FAILURE.into())
+    }));
     if let Err(text) = serve(setup, &control) {
         Message::Failed(crate::FAILURE, text).send(&control);
     }

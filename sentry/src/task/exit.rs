@@ -135,7 +135,8 @@ struct Aftermath {
 /// The process has no tasks left: it becomes a zombie, its children get a new parent, its parent learns of it.
 fn finish(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
     let mut after = Aftermath { signals: Vec::new(), wake: Vec::new() };
-    let (exe, argv) = (process.exe.lock().clone(), process.argv.lock().clone());
+    let exe = process.exe.lock().clone();
+    let argv = process.argv.lock().clone();
     kernel.report.ended(process.pid, &exe, &argv, status);
     {
         let mut tree = kernel.tree.lock();

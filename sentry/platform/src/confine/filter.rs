@@ -90,7 +90,7 @@ const FCNTLS: &[(u32, &str)] = &[
 
 const PRCTLS: &[(u32, &str)] = &[
     (libc::PR_SET_NAME as u32, "PR_SET_NAME"),
-    (0x5356_4d41, "PR_SET_VMA"),
+    (0x5356_4d41, "PR_SET_VMA"), (0x4155_5856, "PR_GET_AUXV"),
     (libc::PR_GET_NAME as u32, "PR_GET_NAME"),
 ];
 

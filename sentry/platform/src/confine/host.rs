@@ -90,14 +90,21 @@ pub fn few_arenas() {
 
 /// Handles SIGSYS: one line with the call's number, then the end of the process. The call was not made.
 pub fn report_refused_calls() -> io::Result<()> {
-    extern "C" fn refused(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-        let mut text = *b"lazaret: the sentry's filter refused host call 0000\n";
-        // SAFETY: the kernel passes a siginfo; si_syscall lies at byte 24 (asm-generic/siginfo.h).
-        let mut number = unsafe { info.cast::<u8>().add(24).cast::<i32>().read() };
-        for place in text.iter_mut().rev().skip(1).take(4) {
-            *place = b'0' + (number.rem_euclid(10)) as u8;
-            number /= 10;
+    fn digits(place: &mut [u8], mut value: u64, base: u64) {
+        for digit in place.iter_mut().rev() {
+            *digit = b"0123456789abcdef"[(value % base) as usize];
+            value /= base;
         }
+    }
+    extern "C" fn refused(_: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+        let mut text = *b"lazaret: the sentry's filter refused host call 0000, arguments 0000000000000000 0000000000000000\n";
+        // SAFETY: the kernel passes a siginfo; si_syscall lies at byte 24 (asm-generic/siginfo.h).
+        let number = unsafe { info.cast::<u8>().add(24).cast::<i32>().read() };
+        // SAFETY: the kernel passes a ucontext to handlers with SA_SIGINFO.
+        let registers = unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+        digits(&mut text[47..51], number as u64, 10);
+        digits(&mut text[63..79], registers[libc::REG_RDI as usize] as u64, 16);
+        digits(&mut text[80..96], registers[libc::REG_RSI as usize] as u64, 16);
         // SAFETY: write(2) of a local buffer; _exit does not return. Both may be called in a handler.
         unsafe {
             libc::write(2, text.as_ptr().cast(), text.len());
