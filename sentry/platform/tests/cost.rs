@@ -85,6 +85,8 @@ guest!(
 fn tasks() {
     for (what, fork) in [("thread", false), ("fork", true)] {
         let platform = platform();
+        let making = Arc::new(AtomicU64::new(0));
+        let sum = making.clone();
         let (_sink, task, notes) = run(&platform, maker(), move |sink, event, port| match event {
             Event::Started => Verdict::Resume,
             Event::Syscall(call) if call.nr == 1000 => {
@@ -94,8 +96,9 @@ fn tasks() {
                 }
                 let start = Regs { rip: call.args[0], rsp: call.args[1], ..port.regs().unwrap() };
                 let child = sink.child("child");
-                let made =
-                    if fork { port.fork(&start, child.clone()) } else { port.spawn(&start, child.clone()) };
+                let start_time = Instant::now();
+                let made = if fork { port.fork(&start, child.clone()) } else { port.spawn(&start, child.clone()) };
+                sum.fetch_add(start_time.elapsed().as_nanos() as u64, Relaxed);
                 begin(&child, made.unwrap());
                 Verdict::Return(7)
             }
@@ -119,7 +122,8 @@ fn tasks() {
             std::thread::sleep(Duration::from_micros(20));
             task.control.finish(0);
         }
-        println!("{what}, start to exit: {} µs", start.elapsed().as_micros() / many);
+        let made = making.load(Relaxed) / many as u64 / 1000;
+        println!("{what}, start to exit: {} µs, of them making: {made} µs", start.elapsed().as_micros() / many);
         task.space.kill();
     }
 }
