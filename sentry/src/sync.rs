@@ -21,7 +21,9 @@
 //!                                      └ Futex  futex buckets
 //!                                         └ Ready  epoll ready lists
 //!                                            └ Queue  wait queues
-//!                                               └ Timer  └ Report
+//!                                               └ Timer
+//!                                                  └ Report
+//!                                                     └ Field  plain values of tasks and processes (names, arguments)
 //! ```
 //! Two locks of one level need [`Lock::lock_peer`] for the second, and an order of their own (address order).
 
@@ -51,6 +53,7 @@ pub enum Level {
     Queue,
     Timer,
     Report,
+    Field,
 }
 
 /// A mutex with a level.
