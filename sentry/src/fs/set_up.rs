@@ -48,7 +48,9 @@ pub fn set_up(kernel: &Arc<Kernel>, client: &Arc<::gofer::Client>, mounts: &[Hos
             options: "relatime",
         });
     }
-    Ok(())
+    super::dev::mount(vfs, room())?;
+    super::proc::mount(kernel)?;
+    super::sys::mount(vfs, kernel.config.cpus)
 }
 
 /// A tmpfs mounted at `at`.

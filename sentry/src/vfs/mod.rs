@@ -22,10 +22,13 @@ use crate::sync::{Level, Lock};
 use crate::task::Task;
 use dentry::Dentry;
 use inode::NewOwner;
+use file::File;
 use mount::{Mount, NewMount};
 use path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
+use syscall_table::abi::S_IFCHR;
+use syscall_table::abi::open::{O_ACCMODE, O_RDONLY, O_WRONLY};
 use syscall_table::errno::Errno;
 
 /// The mount tree and file systems of a sandbox.
@@ -118,7 +121,27 @@ impl Vfs {
     /// # Errors
     /// None so far.
     pub fn anonymous(&self, name: &[u8], owner: NewOwner) -> SysResult<(Arc<Node>, Path)> {
-        let root = self.anonymous.get_or_init(|| {
+        let root = self.anonymous_root();
+        let node = inode::downcast::<Node>(root.inode()).ok_or(Errno::EIO)?.anonymous(owner);
+        let name = [b"memfd:", name].concat();
+        let dentry = root.dentry.nameless(&name, node.clone());
+        Ok((node, Path { mount: root.mount.clone(), dentry }))
+    }
+
+    /// A place that stands for an open description without a path: opening it shares the object (/proc/self/fd/N of
+    /// pipes, terminals and the like).
+    ///
+    /// # Errors
+    /// None so far.
+    pub(crate) fn nameless(&self, file: &Arc<File>) -> SysResult<Path> {
+        let root = self.anonymous_root();
+        let name = file.ops.describe();
+        let dentry = root.dentry.nameless(name.as_bytes(), Arc::new(Shared(file.clone())));
+        Ok(Path { mount: root.mount.clone(), dentry })
+    }
+
+    fn anonymous_root(&self) -> &Path {
+        self.anonymous.get_or_init(|| {
             let root = MemFs::tmpfs(1, u64::MAX, NewOwner { mode: 0o700, uid: 0, gid: 0 });
             let mount = Arc::new(Mount {
                 id: 1,
@@ -130,11 +153,7 @@ impl Vfs {
                 options: "",
             });
             Path { dentry: mount.root.clone(), mount }
-        });
-        let node = inode::downcast::<Node>(root.inode()).ok_or(Errno::EIO)?.anonymous(owner);
-        let name = [b"memfd:", name].concat();
-        let dentry = root.dentry.nameless(&name, node.clone());
-        Ok((node, Path { mount: root.mount.clone(), dentry }))
+        })
     }
 
     /// Forgets names that nobody uses.
@@ -142,5 +161,77 @@ impl Vfs {
         for mount in self.mounts() {
             mount.root.sweep();
         }
+    }
+}
+
+/// The object of an open description, as an inode that can be opened again.
+struct Shared(Arc<File>);
+
+impl inode::Inode for Shared {
+    fn kind(&self) -> u32 {
+        // Opening must not take it for a named pipe or socket.
+        S_IFCHR
+    }
+
+    fn attr(&self) -> SysResult<attr::Attr> {
+        self.0.ops.attr()
+    }
+
+    fn open(self: Arc<Self>, _: &Arc<Task>, flags: i32) -> SysResult<Arc<dyn file::FileOps>> {
+        let access = flags & O_ACCMODE;
+        let (read, write) = (access != O_WRONLY, access != O_RDONLY);
+        if (read && !self.0.readable()) || (write && !self.0.writable()) {
+            return Err(Errno::EACCES.into());
+        }
+        Ok(Arc::new(Again(self)))
+    }
+}
+
+/// A second description of one object: its end of life is the first one's.
+struct Again(Arc<Shared>);
+
+impl file::FileOps for Again {
+    fn read(&self, cx: &mut crate::cx::Cx, file: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
+        self.0.0.ops.read(cx, file, buf, offset)
+    }
+
+    fn write(&self, cx: &mut crate::cx::Cx, file: &File, data: &[u8], offset: u64) -> SysResult<file::Written> {
+        self.0.0.ops.write(cx, file, data, offset)
+    }
+
+    fn seekable(&self) -> bool {
+        self.0.0.ops.seekable()
+    }
+
+    fn size(&self) -> SysResult<u64> {
+        self.0.0.ops.size()
+    }
+
+    fn poll(&self, file: &File) -> crate::wait::Ready {
+        self.0.0.ops.poll(file)
+    }
+
+    fn queue(&self) -> Option<&crate::wait::WaitQueue> {
+        self.0.0.ops.queue()
+    }
+
+    fn attr(&self) -> SysResult<attr::Attr> {
+        self.0.0.ops.attr()
+    }
+
+    fn ioctl(&self, cx: &mut crate::cx::Cx, file: &File, request: u32, arg: u64) -> SysResult {
+        self.0.0.ops.ioctl(cx, file, request, arg)
+    }
+
+    fn mmap(&self, file: &File, prot: i32, flags: i32) -> SysResult<file::Mapping> {
+        self.0.0.ops.mmap(file, prot, flags)
+    }
+
+    fn inode(&self) -> Option<Arc<dyn inode::Inode>> {
+        self.0.0.ops.inode()
+    }
+
+    fn describe(&self) -> String {
+        self.0.0.ops.describe()
     }
 }

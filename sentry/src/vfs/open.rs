@@ -11,7 +11,7 @@ use crate::vfs::perm;
 use crate::vfs::walk::{Last, Walk};
 use std::sync::Arc;
 use syscall_table::abi::open::*;
-use syscall_table::abi::{S_IFSOCK, S_ISGID};
+use syscall_table::abi::{S_IFIFO, S_IFSOCK, S_ISGID};
 use syscall_table::errno::Errno;
 
 impl Vfs {
@@ -183,6 +183,9 @@ impl Vfs {
         }
         let ops: Arc<dyn FileOps> = if inode.is_dir() {
             Arc::new(DirFile::new(place.clone()))
+        } else if inode.kind() == S_IFIFO {
+            // The handler of open(2) goes on with it: it may have to wait.
+            Arc::new(PathFile(inode.clone()))
         } else {
             inode.clone().open(task, flags)?
         };

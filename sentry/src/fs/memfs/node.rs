@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
-use syscall_table::abi::{OVERLAYFS_SUPER_MAGIC, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, TMPFS_MAGIC};
+use syscall_table::abi::{OVERLAYFS_SUPER_MAGIC, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, TMPFS_MAGIC};
 use syscall_table::errno::Errno;
 
 #[derive(Default)]
@@ -361,7 +361,10 @@ impl Inode for Node {
         }
     }
 
-    fn open(self: Arc<Self>, _: &Arc<Task>, flags: i32) -> SysResult<Arc<dyn FileOps>> {
+    fn open(self: Arc<Self>, task: &Arc<Task>, flags: i32) -> SysResult<Arc<dyn FileOps>> {
+        if self.kind == S_IFCHR {
+            return crate::fs::dev::open(self.attr()?.rdev, self.clone(), task);
+        }
         if self.kind != S_IFREG {
             return Err(Errno::ENXIO.into());
         }

@@ -1,0 +1,134 @@
+//! Devices: null, zero, full, random, urandom, tty.
+
+use super::memfs::MemFs;
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use crate::task::Task;
+use crate::vfs::Vfs;
+use crate::vfs::attr::Attr;
+use crate::vfs::dentry::Dentry;
+use crate::vfs::file::{File, FileOps, Mapping, Written};
+use crate::vfs::inode::{Inode, NewKind, NewOwner};
+use crate::vfs::mount::NewMount;
+use std::sync::Arc;
+use syscall_table::abi::S_IFCHR;
+use syscall_table::abi::stat::{S_IFLNK, makedev, major, minor};
+use syscall_table::errno::Errno;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Null,
+    Zero,
+    Full,
+    Random,
+}
+
+/// Opens a character device by its number.
+///
+/// # Errors
+/// ENXIO for devices that are not here.
+pub(super) fn open(rdev: u64, inode: Arc<dyn Inode>, task: &Arc<Task>) -> SysResult<Arc<dyn FileOps>> {
+    let kind = match (major(rdev), minor(rdev)) {
+        (1, 3) => Kind::Null,
+        (1, 5) => Kind::Zero,
+        (1, 7) => Kind::Full,
+        (1, 8 | 9) => Kind::Random,
+        (5, 0) => {
+            // The controlling terminal: whatever terminal one of the standard files is.
+            let files = task.files();
+            let tty = [2, 1, 0].into_iter().filter_map(|fd| files.get(fd).ok());
+            return tty
+                .filter(|f| f.downcast::<super::host_tty::HostTty>().is_some())
+                .map(|f| f.ops.clone())
+                .next()
+                .ok_or(Errno::ENXIO.into());
+        }
+        _ => return Err(Errno::ENXIO.into()),
+    };
+    Ok(Arc::new(Device { kind, inode }))
+}
+
+struct Device {
+    kind: Kind,
+    inode: Arc<dyn Inode>,
+}
+
+impl FileOps for Device {
+    fn read(&self, _: &mut Cx, _: &File, buf: &mut [u8], _: u64) -> SysResult<usize> {
+        self.read_at(buf, 0)
+    }
+
+    fn read_at(&self, buf: &mut [u8], _: u64) -> SysResult<usize> {
+        match self.kind {
+            Kind::Null => return Ok(0),
+            Kind::Zero | Kind::Full => buf.fill(0),
+            Kind::Random => {
+                let mut done = 0usize;
+                while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
+                    let got = rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty())?;
+                    done = done.saturating_add(got);
+                }
+            }
+        }
+        Ok(buf.len())
+    }
+
+    fn write(&self, _: &mut Cx, _: &File, data: &[u8], offset: u64) -> SysResult<Written> {
+        if self.kind == Kind::Full {
+            return Err(Errno::ENOSPC.into());
+        }
+        Ok(Written { count: data.len(), end: offset.saturating_add(data.len() as u64) })
+    }
+
+    fn seekable(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> SysResult<u64> {
+        Ok(0)
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        self.inode.attr()
+    }
+
+    fn mmap(&self, _: &File, _: i32, _: i32) -> SysResult<Mapping> {
+        if self.kind == Kind::Zero { Ok(Mapping::Anonymous) } else { Err(Errno::ENODEV.into()) }
+    }
+
+    fn inode(&self) -> Option<Arc<dyn Inode>> {
+        Some(self.inode.clone())
+    }
+}
+
+/// Mounts /dev with what is in it, and /dev/shm.
+pub(super) fn mount(vfs: &Vfs, room: u64) -> SysResult<()> {
+    let owner = |mode| NewOwner { mode, uid: 0, gid: 0 };
+    let root = MemFs::tmpfs(makedev(0, 6), room, owner(0o755));
+    let devices: [(&[u8], u32, u32); 6] =
+        [(b"null", 1, 3), (b"zero", 1, 5), (b"full", 1, 7), (b"random", 1, 8), (b"urandom", 1, 9), (b"tty", 5, 0)];
+    for (name, major, minor) in devices {
+        root.create(name, NewKind::Special(S_IFCHR, makedev(major, minor)), owner(0o666))?;
+    }
+    let links: [(&[u8], &[u8]); 4] = [
+        (b"fd", b"/proc/self/fd"),
+        (b"stdin", b"/proc/self/fd/0"),
+        (b"stdout", b"/proc/self/fd/1"),
+        (b"stderr", b"/proc/self/fd/2"),
+    ];
+    for (name, target) in links {
+        root.create(name, NewKind::Link(target), owner(S_IFLNK & 0o777))?;
+    }
+    for (name, mode) in [(&b"shm"[..], 0o1777), (b"pts", 0o755), (b"mqueue", 0o1777)] {
+        root.create(name, NewKind::Dir, owner(mode))?;
+    }
+    let at = super::set_up::place(vfs, b"/dev", true)?;
+    vfs.mount(at, NewMount {
+        root: Dentry::root(root),
+        fstype: "tmpfs",
+        source: "dev".to_owned(),
+        read_only: false,
+        options: "nosuid,relatime",
+    });
+    super::set_up::tmpfs(vfs, b"/dev/shm", 24, 0o1777)
+}

@@ -1,0 +1,111 @@
+//! /proc: processes, and the system as the sandbox sees it.
+
+mod pid;
+mod system;
+
+use super::pseudo::{Generated, Link, Super, ino};
+use crate::fail::SysResult;
+use crate::kernel::Kernel;
+use crate::task::Task;
+use crate::vfs::attr::Attr;
+use crate::vfs::dentry::Dentry;
+use crate::vfs::inode::{Caching, Inode, Listed, StatFs, dirent_kind};
+use crate::vfs::mount::NewMount;
+use std::sync::Arc;
+use syscall_table::abi::stat::makedev;
+use syscall_table::abi::{PROC_SUPER_MAGIC, S_IFDIR};
+use syscall_table::errno::Errno;
+
+const FS: Super = Super { dev: makedev(0, 21), magic: PROC_SUPER_MAGIC };
+
+/// A file with generated text.
+fn text(
+    number: u64,
+    mode: u32,
+    owner: (u32, u32),
+    make: impl Fn(&Task) -> SysResult<Vec<u8>> + Send + Sync + 'static,
+) -> Arc<dyn Inode> {
+    Arc::new(Generated { fs: FS, ino: number, mode, owner, make: Box::new(make), take: None })
+}
+
+/// The root of /proc.
+struct Root {
+    fixed: Vec<(&'static [u8], Arc<dyn Inode>)>,
+}
+
+impl Inode for Root {
+    fn kind(&self) -> u32 {
+        S_IFDIR
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        Ok(FS.attr(1, S_IFDIR | 0o555, (0, 0)))
+    }
+
+    fn caching(&self) -> Caching {
+        Caching::Never
+    }
+
+    fn lookup(&self, task: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
+        if let Some((_, inode)) = self.fixed.iter().find(|(n, _)| *n == name) {
+            return Ok(inode.clone());
+        }
+        let pid = number(name).ok_or(Errno::ENOENT)?;
+        pid::directory(task, pid)
+    }
+
+    fn list_for(&self, task: &Task) -> SysResult<Arc<Vec<Listed>>> {
+        let mut all = Vec::new();
+        for (name, inode) in &self.fixed {
+            all.push(Listed { name: (*name).into(), ino: inode.attr()?.ino, kind: dirent_kind(inode.kind()) });
+        }
+        let mut pids: Vec<i32> = task.kernel.tree.processes().iter().map(|p| p.pid).collect();
+        pids.sort_unstable();
+        for pid in pids {
+            let name = pid.to_string().into_bytes();
+            all.push(Listed { ino: ino(&[b"pid", &name]), name: name.into(), kind: 4 });
+        }
+        Ok(Arc::new(all))
+    }
+
+    fn statfs(&self) -> SysResult<StatFs> {
+        FS.statfs()
+    }
+}
+
+/// A decimal number without sign or leading zero.
+fn number(name: &[u8]) -> Option<i32> {
+    let text = std::str::from_utf8(name).ok()?;
+    let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    if plain { text.parse().ok() } else { None }
+}
+
+fn link(
+    number: u64,
+    owner: (u32, u32),
+    text: impl Fn(&Task) -> SysResult<Vec<u8>> + Send + Sync + 'static,
+) -> Arc<dyn Inode> {
+    Arc::new(Link { fs: FS, ino: number, owner, text: Box::new(text), follow: None })
+}
+
+/// Mounts /proc.
+pub(super) fn mount(kernel: &Arc<Kernel>) -> SysResult<()> {
+    let mut fixed = system::files(kernel);
+    fixed.push((b"self", link(ino(&[b"self"]), (0, 0), |task| Ok(task.process.pid.to_string().into_bytes()))));
+    fixed.push((
+        b"thread-self",
+        link(ino(&[b"thread-self"]), (0, 0), |task| {
+            Ok(format!("{}/task/{}", task.process.pid, task.tid()).into_bytes())
+        }),
+    ));
+    fixed.push((b"mounts", link(ino(&[b"mounts"]), (0, 0), |_| Ok(b"self/mounts".to_vec()))));
+    let at = super::set_up::place(&kernel.vfs, b"/proc", true)?;
+    kernel.vfs.mount(at, NewMount {
+        root: Dentry::root(Arc::new(Root { fixed })),
+        fstype: "proc",
+        source: "proc".to_owned(),
+        read_only: false,
+        options: "nosuid,nodev,noexec,relatime",
+    });
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! Files of /proc about the system.
+
+use super::super::pseudo::{Fixed, ino};
+use super::{FS, text};
+use crate::fail::SysResult;
+use crate::kernel::Kernel;
+use crate::task::Task;
+use crate::vfs::inode::Inode;
+use std::fmt::Write;
+use std::sync::Arc;
+
+type Names = Vec<(&'static [u8], Arc<dyn Inode>)>;
+
+fn file(
+    name: &'static [u8],
+    make: impl Fn(&Task) -> SysResult<Vec<u8>> + Send + Sync + 'static,
+) -> (&'static [u8], Arc<dyn Inode>) {
+    (name, text(ino(&[b"system", name]), 0o444, (0, 0), make))
+}
+
+fn line(name: &'static [u8], value: impl Into<String>) -> (&'static [u8], Arc<dyn Inode>) {
+    let value = value.into();
+    file(name, move |_| Ok(format!("{value}\n").into_bytes()))
+}
+
+fn dir(name: &'static [u8], names: Names) -> (&'static [u8], Arc<dyn Inode>) {
+    (name, Arc::new(Fixed { fs: FS, ino: ino(&[b"dir", name]), names }))
+}
+
+fn version() -> String {
+    let host = rustix::system::uname();
+    let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
+    format!("Linux version {} (lazaret) {}\n", text(host.release()), text(host.version()))
+}
+
+fn meminfo() -> Vec<u8> {
+    let info = rustix::system::sysinfo();
+    let unit = u64::from(info.mem_unit.max(1));
+    let kib = |pages: u64| pages.saturating_mul(unit) / 1024;
+    let (total, free, buffers) = (kib(info.totalram as u64), kib(info.freeram as u64), kib(info.bufferram as u64));
+    let mut out = String::new();
+    let rows = [
+        ("MemTotal", total),
+        ("MemFree", free),
+        ("MemAvailable", free.saturating_add(buffers)),
+        ("Buffers", buffers),
+        ("Cached", 0),
+        ("SwapCached", 0),
+        ("Active", 0),
+        ("Inactive", 0),
+        ("SwapTotal", 0),
+        ("SwapFree", 0),
+        ("Dirty", 0),
+        ("Writeback", 0),
+        ("AnonPages", 0),
+        ("Mapped", 0),
+        ("Shmem", 0),
+        ("Slab", 0),
+        ("CommitLimit", total),
+        ("Committed_AS", 0),
+        ("VmallocTotal", 34_359_738_367),
+        ("Hugepagesize", 2048),
+    ];
+    for (name, value) in rows {
+        let _ = writeln!(out, "{:<16}{value:>8} kB", format!("{name}:"));
+    }
+    out.into_bytes()
+}
+
+fn cpuinfo(cpus: usize) -> Vec<u8> {
+    let mut out = String::new();
+    let flags = "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 ht \
+                 syscall nx rdtscp lm constant_tsc rep_good nopl cpuid pni ssse3 cx16 sse4_1 sse4_2 popcnt";
+    for cpu in 0..cpus {
+        let _ = write!(
+            out,
+            "processor\t: {cpu}\nvendor_id\t: Unknown\nmodel name\t: lazaret\ncpu MHz\t\t: 2000.000\ncache size\t: 1024 KB\n\
+             physical id\t: 0\nsiblings\t: {cpus}\ncore id\t\t: {cpu}\ncpu cores\t: {cpus}\nfpu\t\t: yes\n\
+             flags\t\t: {flags}\nbogomips\t: 4000.00\nclflush size\t: 64\ncache_alignment\t: 64\n\
+             address sizes\t: 46 bits physical, 48 bits virtual\n\n"
+        );
+    }
+    out.into_bytes()
+}
+
+fn stat(task: &Task, cpus: usize) -> Vec<u8> {
+    let now = crate::time::now();
+    let ticks = now.as_millis() / 10;
+    let mut out = format!("cpu  0 0 0 {} 0 0 0 0 0 0\n", ticks.saturating_mul(cpus as u128));
+    for cpu in 0..cpus {
+        let _ = writeln!(out, "cpu{cpu} 0 0 0 {ticks} 0 0 0 0 0 0");
+    }
+    let boot = crate::time::realtime().saturating_sub(now).as_secs();
+    let count = task.kernel.tree.task_count();
+    let _ = write!(out, "intr 0\nctxt 0\nbtime {boot}\nprocesses {count}\nprocs_running 1\nprocs_blocked 0\n");
+    out.into_bytes()
+}
+
+/// The fixed files of /proc.
+pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
+    let cpus = kernel.config.cpus.max(1);
+    let hostname = kernel.config.hostname.clone();
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let boot_id = {
+        let mut bytes = [0u8; 16];
+        let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+        uuid(bytes)
+    };
+    let random = vec![
+        line(b"boot_id", boot_id),
+        file(b"uuid", |_| {
+            let mut bytes = [0u8; 16];
+            rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+            Ok(format!("{}\n", uuid(bytes)).into_bytes())
+        }),
+        line(b"entropy_avail", "256"),
+        line(b"poolsize", "256"),
+    ];
+    let sys_kernel = vec![
+        line(b"hostname", hostname),
+        line(b"domainname", "(none)"),
+        line(b"osrelease", release),
+        line(b"ostype", "Linux"),
+        file(b"version", |_| {
+            Ok(format!("{}\n", rustix::system::uname().version().to_string_lossy()).into_bytes())
+        }),
+        line(b"pid_max", "4194304"),
+        line(b"threads-max", kernel.config.max_tasks.to_string()),
+        line(b"cap_last_cap", "40"),
+        line(b"ngroups_max", "65536"),
+        line(b"randomize_va_space", "2"),
+        line(b"core_pattern", "core"),
+        line(b"core_uses_pid", "0"),
+        line(b"overflowuid", "65534"),
+        line(b"overflowgid", "65534"),
+        line(b"shmmax", "18446744073692774399"),
+        line(b"shmall", "18446744073692774399"),
+        line(b"shmmni", "4096"),
+        line(b"msgmax", "8192"),
+        line(b"msgmnb", "16384"),
+        line(b"msgmni", "32000"),
+        line(b"sem", "32000\t1024000000\t500\t32000"),
+        line(b"perf_event_paranoid", "4"),
+        line(b"kptr_restrict", "1"),
+        line(b"dmesg_restrict", "1"),
+        line(b"tainted", "0"),
+        line(b"seccomp", "0"),
+        dir(b"random", random),
+        dir(b"yama", vec![line(b"ptrace_scope", "0")]),
+    ];
+    let vm = vec![
+        line(b"overcommit_memory", "0"),
+        line(b"overcommit_ratio", "50"),
+        line(b"max_map_count", "65530"),
+        line(b"mmap_min_addr", "65536"),
+        line(b"swappiness", "60"),
+        line(b"nr_hugepages", "0"),
+    ];
+    let inotify =
+        vec![line(b"max_queued_events", "16384"), line(b"max_user_instances", "128"), line(b"max_user_watches", "65536")];
+    let sys_fs = vec![
+        line(b"file-max", "1048576"),
+        line(b"file-nr", "64\t0\t1048576"),
+        line(b"nr_open", "1048576"),
+        line(b"pipe-max-size", "1048576"),
+        line(b"pipe-user-pages-soft", "16384"),
+        line(b"pipe-user-pages-hard", "0"),
+        line(b"aio-max-nr", "65536"),
+        line(b"protected_hardlinks", "0"),
+        line(b"protected_symlinks", "0"),
+        line(b"suid_dumpable", "0"),
+        dir(b"inotify", inotify),
+        dir(b"epoll", vec![line(b"max_user_watches", "431922")]),
+    ];
+    let core = vec![line(b"somaxconn", "4096"), line(b"rmem_max", "212992"), line(b"wmem_max", "212992"), line(b"rmem_default", "212992"), line(b"wmem_default", "212992")];
+    let ipv4 = vec![
+        line(b"ip_local_port_range", "32768\t60999"),
+        line(b"tcp_rmem", "4096\t131072\t6291456"),
+        line(b"tcp_wmem", "4096\t16384\t4194304"),
+        line(b"ip_forward", "0"),
+        line(b"tcp_fin_timeout", "60"),
+        line(b"tcp_keepalive_time", "7200"),
+    ];
+    vec![
+        file(b"version", |_| Ok(version().into_bytes())),
+        file(b"cpuinfo", move |_| Ok(cpuinfo(cpus))),
+        file(b"meminfo", |_| Ok(meminfo())),
+        file(b"stat", move |task| Ok(stat(task, cpus))),
+        file(b"uptime", move |_| {
+            let up = crate::time::now().as_secs_f64();
+            Ok(format!("{up:.2} {:.2}\n", up * cpus as f64).into_bytes())
+        }),
+        file(b"loadavg", |task| {
+            let count = task.kernel.tree.task_count();
+            Ok(format!("0.00 0.00 0.00 1/{count} {}\n", task.tid()).into_bytes())
+        }),
+        line(b"cmdline", "lazaret"),
+        file(b"filesystems", |_| {
+            Ok(b"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tpipefs\nnodev\tsockfs\nnodev\tdevpts\nnodev\toverlay\n".to_vec())
+        }),
+        file(b"swaps", |_| Ok(b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_vec())),
+        file(b"devices", |_| Ok(b"Character devices:\n  1 mem\n  5 /dev/tty\n136 pts\n\nBlock devices:\n".to_vec())),
+        file(b"modules", |_| Ok(Vec::new())),
+        file(b"partitions", |_| Ok(b"major minor  #blocks  name\n\n".to_vec())),
+        file(b"diskstats", |_| Ok(Vec::new())),
+        file(b"vmstat", |_| Ok(b"nr_free_pages 0\npgfault 0\npgmajfault 0\n".to_vec())),
+        file(b"cgroups", |_| Ok(b"#subsys_name\thierarchy\tnum_cgroups\tenabled\n".to_vec())),
+        dir(b"sys", vec![
+            dir(b"kernel", sys_kernel),
+            dir(b"vm", vm),
+            dir(b"fs", sys_fs),
+            dir(b"net", vec![dir(b"core", core), dir(b"ipv4", ipv4)]),
+            dir(b"user", vec![line(b"max_user_namespaces", "0")]),
+        ]),
+    ]
+}
+
+/// A random UUID (version 4) of these bytes.
+fn uuid(bytes: [u8; 16]) -> String {
+    let number = u128::from_be_bytes(bytes) & !(0xf << 76) & !(0xc << 60) | 4 << 76 | 8 << 60;
+    let hex = format!("{number:032x}");
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
+}

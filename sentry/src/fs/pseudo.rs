@@ -1,0 +1,212 @@
+//! Inodes that exist by computation: generated files, links by function, fixed directories.
+
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use crate::sync::{Level, Lock};
+use crate::task::Task;
+use crate::vfs::attr::Attr;
+use crate::vfs::file::{File, FileOps, Written};
+use crate::vfs::inode::{Caching, Inode, Listed, SetAttr, StatFs, dirent_kind};
+use crate::vfs::path::Path;
+use std::sync::Arc;
+use syscall_table::abi::{S_IFDIR, S_IFLNK, S_IFREG};
+use syscall_table::errno::Errno;
+
+/// What all inodes of one such file system share.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Super {
+    /// Device number.
+    pub dev: u64,
+    /// f_type.
+    pub magic: i64,
+}
+
+impl Super {
+    pub(super) fn attr(&self, ino: u64, mode: u32, owner: (u32, u32)) -> Attr {
+        let now = crate::time::realtime();
+        Attr {
+            dev: self.dev,
+            ino,
+            mode,
+            nlink: if mode & S_IFDIR == S_IFDIR { 2 } else { 1 },
+            uid: owner.0,
+            gid: owner.1,
+            blksize: 4096,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            ..Attr::default()
+        }
+    }
+
+    pub(super) fn statfs(&self) -> SysResult<StatFs> {
+        Ok(StatFs { kind: self.magic, bsize: 4096, namelen: 255, ..StatFs::default() })
+    }
+}
+
+/// A number for a name: the same each time.
+pub(super) fn ino(parts: &[&[u8]]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in parts.iter().flat_map(|p| p.iter().chain(&[0])) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash >> 20 | 1 << 32
+}
+
+type Make = Box<dyn Fn(&Task) -> SysResult<Vec<u8>> + Send + Sync>;
+type Take = Box<dyn Fn(&Task, &[u8]) -> SysResult<()> + Send + Sync>;
+type Follow = Box<dyn Fn(&Task) -> SysResult<Option<Path>> + Send + Sync>;
+
+/// A file whose text is made when it is read from the start.
+pub(super) struct Generated {
+    pub fs: Super,
+    pub ino: u64,
+    pub mode: u32,
+    pub owner: (u32, u32),
+    pub make: Make,
+    pub take: Option<Take>,
+}
+
+impl Inode for Generated {
+    fn kind(&self) -> u32 {
+        S_IFREG
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        Ok(self.fs.attr(self.ino, S_IFREG | self.mode, self.owner))
+    }
+
+    fn open(self: Arc<Self>, _: &Arc<Task>, _: i32) -> SysResult<Arc<dyn FileOps>> {
+        Ok(Arc::new(Text { inode: self, text: Lock::new(Level::Report, None) }))
+    }
+
+    fn truncate(&self, _: u64) -> SysResult<()> {
+        Ok(())
+    }
+
+    fn statfs(&self) -> SysResult<StatFs> {
+        self.fs.statfs()
+    }
+}
+
+struct Text {
+    inode: Arc<Generated>,
+    text: Lock<Option<Arc<Vec<u8>>>>,
+}
+
+impl FileOps for Text {
+    fn read(&self, cx: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
+        let kept = if offset == 0 { None } else { self.text.lock().clone() };
+        let text = match kept {
+            Some(text) => text,
+            None => {
+                let text = Arc::new((self.inode.make)(cx.task)?);
+                *self.text.lock() = Some(text.clone());
+                text
+            }
+        };
+        let at = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+        let rest = text.get(at..).unwrap_or_default();
+        let count = rest.len().min(buf.len());
+        if let (Some(to), Some(from)) = (buf.get_mut(..count), rest.get(..count)) {
+            to.copy_from_slice(from);
+        }
+        Ok(count)
+    }
+
+    fn write(&self, cx: &mut Cx, _: &File, data: &[u8], offset: u64) -> SysResult<Written> {
+        let take = self.inode.take.as_ref().ok_or(Errno::EACCES)?;
+        take(cx.task, data)?;
+        Ok(Written { count: data.len(), end: offset.saturating_add(data.len() as u64) })
+    }
+
+    fn seekable(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> SysResult<u64> {
+        Ok(0)
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        self.inode.attr()
+    }
+
+    fn inode(&self) -> Option<Arc<dyn Inode>> {
+        Some(self.inode.clone())
+    }
+}
+
+/// A symbolic link whose target is computed.
+pub(super) struct Link {
+    pub fs: Super,
+    pub ino: u64,
+    pub owner: (u32, u32),
+    pub text: Make,
+    pub follow: Option<Follow>,
+}
+
+impl Inode for Link {
+    fn kind(&self) -> u32 {
+        S_IFLNK
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        Ok(self.fs.attr(self.ino, S_IFLNK | 0o777, self.owner))
+    }
+
+    fn readlink(&self, task: &Task) -> SysResult<Vec<u8>> {
+        (self.text)(task)
+    }
+
+    fn follow(&self, task: &Task) -> SysResult<Option<Path>> {
+        match &self.follow {
+            Some(follow) => follow(task),
+            None => Ok(None),
+        }
+    }
+
+    fn statfs(&self) -> SysResult<StatFs> {
+        self.fs.statfs()
+    }
+}
+
+/// A directory with fixed names.
+pub(super) struct Fixed {
+    pub fs: Super,
+    pub ino: u64,
+    pub names: Vec<(&'static [u8], Arc<dyn Inode>)>,
+}
+
+impl Inode for Fixed {
+    fn kind(&self) -> u32 {
+        S_IFDIR
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        Ok(self.fs.attr(self.ino, S_IFDIR | 0o555, (0, 0)))
+    }
+
+    fn set_attr(&self, _: &SetAttr) -> SysResult<()> {
+        Err(Errno::EPERM.into())
+    }
+
+    fn caching(&self) -> Caching {
+        Caching::Keep
+    }
+
+    fn lookup_free(&self, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
+        self.names.iter().find(|(n, _)| *n == name).map(|(_, inode)| inode.clone()).ok_or(Errno::ENOENT.into())
+    }
+
+    fn list(&self) -> SysResult<Arc<Vec<Listed>>> {
+        let listed = |(name, inode): &(&'static [u8], Arc<dyn Inode>)| {
+            Ok(Listed { name: (*name).into(), ino: inode.attr()?.ino, kind: dirent_kind(inode.kind()) })
+        };
+        Ok(Arc::new(self.names.iter().map(listed).collect::<SysResult<_>>()?))
+    }
+
+    fn statfs(&self) -> SysResult<StatFs> {
+        self.fs.statfs()
+    }
+}
