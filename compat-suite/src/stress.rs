@@ -32,7 +32,13 @@ pub fn run(under: &Under, wanted: &dyn Fn(&str) -> bool, report: &mut Report) ->
             ["/usr/bin/stress-ng", &stressor, "1", &count, &ops, "--verify", "--timeout", "30", "--oomable"];
         let (native, inside) = under.both(&program, Duration::from_secs(60));
         let outcomes = (outcome(&native), outcome(&inside));
-        let line = format!("native {}, inside {}", outcomes.0, outcomes.1);
+        let line = format!(
+            "native {} in {:.1} s, inside {} in {:.1} s",
+            outcomes.0,
+            native.taken.as_secs_f64(),
+            outcomes.1,
+            inside.taken.as_secs_f64()
+        );
         let verdict = report.note(SUITE, name, outcomes, &file.expect);
         println!("{SUITE} {name}: {verdict:?}, {line}");
     }
