@@ -124,11 +124,12 @@ fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     let kernel = ready.kernel.clone();
     let told = control.try_clone().map_err(|e| format!("sentry: control socket: {e}"))?;
     kernel.tree.on_stop(Box::new(move || Message::Stopped.send(&told)));
+    let cwd = setup.cwd.0;
     let command: Vec<Vec<u8>> = setup.command.iter().map(|arg| arg.0.clone()).collect();
     ready.start(Start {
         command: command.clone(),
         env: setup.env.into_iter().map(|entry| entry.0).collect(),
-        place: Place { cwd: setup.cwd.0, must: setup.cwd_must },
+        place: Place { cwd: cwd.clone(), must: setup.cwd_must },
         creds: Creds::new(setup.ids.uid, setup.ids.gid, setup.ids.groups),
         umask: setup.ids.umask,
         limits: Limits::default(),
@@ -138,7 +139,7 @@ fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     let ending = kernel.tree.wait_ending();
     kernel.shut_down();
     let name = String::from_utf8_lossy(command.first().map(Vec::as_slice).unwrap_or_default()).into_owned();
-    let (message, code, status) = outcome(ending, &name);
+    let (message, code, status) = outcome(ending, &name, &cwd);
     if let Some(file) = &mut report {
         let text = kernel.report.json(&Outcome {
             command: &command,
@@ -184,7 +185,7 @@ fn take_stdio(setup: &SentrySetup) -> std::io::Result<[Option<OwnedFd>; 3]> {
 }
 
 /// What to tell the launcher, the exit status, and the program's own status.
-fn outcome(ending: Ending, name: &str) -> (Message, u8, Option<WaitStatus>) {
+fn outcome(ending: Ending, name: &str, cwd: &[u8]) -> (Message, u8, Option<WaitStatus>) {
     match ending {
         Ending::Status(status) => match (status.exit_status(), status.term_signal()) {
             (Some(code), _) => (Message::Exited(code as u8), code as u8, Some(status)),
@@ -193,6 +194,10 @@ fn outcome(ending: Ending, name: &str) -> (Message, u8, Option<WaitStatus>) {
                 (Message::Killed(signal), 128u8.wrapping_add(signal as u8), Some(status))
             }
         },
+        Ending::NoPlace(errno) => {
+            let text = format!("working directory {}: {}", String::from_utf8_lossy(cwd), errno.message());
+            (Message::Failed(crate::FAILURE, text), crate::FAILURE, None)
+        }
         Ending::NotStarted(errno) => {
             let (code, text) = match errno {
                 Errno::ENOENT => (127, "not found".to_owned()),

@@ -42,8 +42,14 @@ fn first_program(cx: &mut Cx, mut program: Program, place: &Place) -> SysResult<
     let cwd = Walk::new(vfs, &task, AT_FDCWD, &place.cwd).and_then(|mut walk| walk.to(&place.cwd, true));
     match cwd {
         Ok(cwd) if cwd.inode().is_dir() => task.fs().set_cwd(cwd),
-        Ok(_) if place.must => return Err(Errno::ENOTDIR.into()),
-        Err(fail) if place.must => return Err(fail),
+        Ok(_) if place.must => {
+            task.kernel.tree.set_ending(Ending::NoPlace(Errno::ENOTDIR));
+            return Err(Errno::ENOTDIR.into());
+        }
+        Err(fail) if place.must => {
+            task.kernel.tree.set_ending(Ending::NoPlace(fail.errno().unwrap_or(Errno::EIO)));
+            return Err(fail);
+        }
         _ => {}
     }
     if !program.path.contains(&b'/') {

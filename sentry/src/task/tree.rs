@@ -25,6 +25,8 @@ pub enum Ending {
     Status(WaitStatus),
     /// It could not be started.
     NotStarted(Errno),
+    /// The working directory that was asked for cannot be entered.
+    NoPlace(Errno),
 }
 
 /// All processes and tasks.
