@@ -86,6 +86,7 @@ impl Sandbox {
             timers,
             reactor: reactor.clone(),
             futexes: Default::default(),
+            net: Default::default(),
             report: Report::new(self.wanted),
             config: self.config,
         });

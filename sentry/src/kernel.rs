@@ -21,6 +21,8 @@ pub struct Kernel {
     pub reactor: Arc<crate::reactor::Reactor>,
     /// Futex wait queues.
     pub futexes: crate::ipc::futex::Futexes,
+    /// Bound socket names.
+    pub net: crate::net::Net,
     /// What went wrong, and traces.
     pub report: Report,
     /// Limits and identity of the sandbox.

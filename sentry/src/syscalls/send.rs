@@ -1,0 +1,243 @@
+//! sendto(2), sendmsg(2), sendmmsg(2), recvfrom(2), recvmsg(2), recvmmsg(2)
+
+use super::socket::{get, read_addr, resolve, write_addr};
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::{Fail, SysResult};
+use crate::net::addr::Addr;
+use crate::net::control::{self, Ancillary};
+use crate::net::socket::{Kind, Socket};
+use crate::vfs::io;
+use std::sync::Arc;
+use syscall_table::abi::*;
+use syscall_table::errno::Errno;
+
+/// Most bytes of one message that are gathered or scattered.
+const MOST: usize = 1 << 20;
+const SEND_FLAGS: i32 = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_EOR | MSG_DONTROUTE | MSG_CONFIRM | MSG_BATCH;
+const RECEIVE_FLAGS: i32 =
+    MSG_DONTWAIT | MSG_PEEK | MSG_WAITALL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_NOSIGNAL | MSG_WAITFORONE;
+
+struct Outgoing {
+    ranges: Vec<(u64, usize)>,
+    name: (u64, i32),
+    control: (u64, u64),
+}
+
+fn send_one(cx: &mut Cx, fd: Fd, message: &Outgoing, flags: i32) -> SysResult<usize> {
+    let (file, socket) = get(cx, fd)?;
+    if flags & MSG_OOB != 0 {
+        return Err(Fail::gap(Errno::EOPNOTSUPP, "flag MSG_OOB"));
+    }
+    if flags & !SEND_FLAGS != 0 {
+        return Err(Fail::gap(Errno::EINVAL, format!("send flags {:#x}", flags & !SEND_FLAGS)));
+    }
+    let to = match message.name {
+        (0, _) | (_, 0) => None,
+        (addr, len) => {
+            let to = read_addr(cx, socket.family, addr, len)?;
+            if socket.kind != Kind::Dgram {
+                let connected = socket.remote().is_some();
+                if socket.family == AF_UNIX {
+                    return Err(if connected { Errno::EISCONN } else { Errno::EOPNOTSUPP }.into());
+                }
+                None
+            } else {
+                let found = resolve(cx, &socket, &to)?;
+                if socket.family == AF_UNIX && found.is_none() {
+                    return Err(Errno::ECONNREFUSED.into());
+                }
+                Some((to, found))
+            }
+        }
+    };
+    let mut ancillary = control::read(cx, message.control.0, message.control.1)?;
+    if socket.family != AF_UNIX && !ancillary.rights.is_empty() {
+        return Err(Errno::EINVAL.into());
+    }
+    let len = message.ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l));
+    let mut data = vec![0u8; len.min(MOST)];
+    io::gather(cx, &message.ranges, 0, &mut data)?;
+    if len > MOST && socket.kind != Kind::Stream {
+        return Err(Errno::EMSGSIZE.into());
+    }
+    let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
+    socket.send(cx, &data, &mut ancillary, to, nonblocking, flags)
+}
+
+/// sendto(2)
+pub fn sendto(
+    cx: &mut Cx,
+    sockfd: Fd,
+    buf: InBuf,
+    len: usize,
+    flags: MsgFlags,
+    dest_addr: InSockaddr,
+    addrlen: i32,
+) -> SysResult {
+    let ranges = vec![(buf.addr(), len.min(MAX_RW_COUNT))];
+    let message = Outgoing { ranges, name: (dest_addr.addr(), addrlen), control: (0, 0) };
+    send_one(cx, sockfd, &message, flags.bits()).map(|n| n as u64)
+}
+
+fn outgoing(cx: &mut Cx, header: &Msghdr) -> SysResult<Outgoing> {
+    let count = usize::try_from(header.msg_iovlen).ok().filter(|c| *c <= UIO_MAXIOV).ok_or(Errno::EMSGSIZE)?;
+    let ranges = io::read_iovec(cx, header.msg_iov, count)?;
+    Ok(Outgoing {
+        ranges,
+        name: (header.msg_name, header.msg_namelen),
+        control: (header.msg_control, header.msg_controllen),
+    })
+}
+
+/// sendmsg(2)
+pub fn sendmsg(cx: &mut Cx, sockfd: Fd, msg: In<Msghdr>, flags: MsgFlags) -> SysResult {
+    let header: Msghdr = cx.read_value(msg.addr())?;
+    let message = outgoing(cx, &header)?;
+    send_one(cx, sockfd, &message, flags.bits()).map(|n| n as u64)
+}
+
+/// How many messages of a vector are done.
+#[derive(Default)]
+struct Done(u32);
+
+/// sendmmsg(2)
+pub fn sendmmsg(cx: &mut Cx, sockfd: Fd, msgvec: InOutSlice<Mmsghdr>, vlen: u32, flags: MsgFlags) -> SysResult {
+    let mut done = 0;
+    while done < vlen.min(UIO_MAXIOV as u32) {
+        let at = msgvec.addr().checked_add(u64::from(done) * 64).ok_or(Errno::EFAULT)?;
+        let header: Msghdr = cx.read_value(at)?;
+        let message = outgoing(cx, &header)?;
+        // After the first message the rest is sent as far as it goes without waiting.
+        let extra = if done > 0 { MSG_DONTWAIT } else { 0 };
+        match send_one(cx, sockfd, &message, flags.bits() | extra) {
+            Ok(count) => cx.write_value(at.saturating_add(56), &(count as u32))?,
+            Err(_) if done > 0 => break,
+            Err(fail) => return Err(fail),
+        }
+        done += 1;
+    }
+    Ok(u64::from(done))
+}
+
+struct Incoming {
+    count: usize,
+    whole: usize,
+    from: Addr,
+    ancillary: Ancillary,
+    socket: Arc<Socket>,
+}
+
+fn receive_one(cx: &mut Cx, fd: Fd, ranges: &[(u64, usize)], flags: i32) -> SysResult<Incoming> {
+    let (file, socket) = get(cx, fd)?;
+    if flags & MSG_ERRQUEUE != 0 {
+        // No option that would queue errors is implemented, so the queue is empty.
+        return Err(Errno::EAGAIN.into());
+    }
+    if flags & MSG_OOB != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    if flags & !RECEIVE_FLAGS != 0 {
+        return Err(Fail::gap(Errno::EINVAL, format!("receive flags {:#x}", flags & !RECEIVE_FLAGS)));
+    }
+    let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
+    let len = ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l)).min(MOST);
+    io::with_scratch(len, |buffer| {
+        let got = socket.receive(cx, buffer, nonblocking, flags)?;
+        io::scatter(cx, ranges, 0, buffer.get(..got.count).unwrap_or_default())?;
+        let (count, whole, from, ancillary) = (got.count, got.whole, got.from, got.ancillary);
+        Ok(Incoming { count, whole, from, ancillary, socket: socket.clone() })
+    })
+}
+
+/// recvfrom(2)
+pub fn recvfrom(
+    cx: &mut Cx,
+    sockfd: Fd,
+    buf: OutBuf,
+    len: usize,
+    flags: MsgFlags,
+    src_addr: OutSockaddr,
+    addrlen: InOut<i32>,
+) -> SysResult {
+    let got = receive_one(cx, sockfd, &[(buf.addr(), len.min(MAX_RW_COUNT))], flags.bits())?;
+    if got.socket.kind != Kind::Stream && got.from != Addr::Unnamed {
+        write_addr(cx, &got.from, got.socket.family, src_addr.addr(), addrlen.addr())?;
+    } else if !src_addr.is_null() {
+        cx.write_value(addrlen.addr(), &0i32)?;
+    }
+    Ok(if flags.has(MSG_TRUNC) { got.whole } else { got.count } as u64)
+}
+
+fn receive_header(cx: &mut Cx, fd: Fd, at: u64, flags: i32) -> SysResult {
+    let mut header: Msghdr = cx.read_value(at)?;
+    let count = usize::try_from(header.msg_iovlen).ok().filter(|c| *c <= UIO_MAXIOV).ok_or(Errno::EMSGSIZE)?;
+    let ranges = io::read_iovec(cx, header.msg_iov, count)?;
+    let mut got = receive_one(cx, fd, &ranges, flags)?;
+    header.msg_flags = flags & MSG_CMSG_CLOEXEC;
+    if got.whole > got.count {
+        header.msg_flags |= MSG_TRUNC;
+    }
+    if got.socket.kind == Kind::Seqpacket && got.whole > 0 {
+        header.msg_flags |= MSG_EOR;
+    }
+    if header.msg_name != 0 {
+        let bytes = match (got.socket.kind, &got.from) {
+            (Kind::Stream, _) | (_, Addr::Unnamed) => Vec::new(),
+            (_, from) => from.bytes(got.socket.family),
+        };
+        let room = usize::try_from(header.msg_namelen).map_err(|_| Errno::EINVAL)?;
+        cx.copy_out(header.msg_name, bytes.get(..room.min(bytes.len())).unwrap_or_default())?;
+        header.msg_namelen = bytes.len() as i32;
+    }
+    let creds = got.socket.family == AF_UNIX && got.socket.option(SO_PASSCRED);
+    let cloexec = flags & MSG_CMSG_CLOEXEC != 0;
+    let (at_control, room) = (header.msg_control, header.msg_controllen);
+    let (used, cut) = control::write(cx, at_control, room, &mut got.ancillary, creds, cloexec)?;
+    header.msg_controllen = used;
+    if cut {
+        header.msg_flags |= MSG_CTRUNC;
+    }
+    cx.write_value(at, &header)?;
+    Ok(if flags & MSG_TRUNC != 0 { got.whole } else { got.count } as u64)
+}
+
+/// recvmsg(2)
+pub fn recvmsg(cx: &mut Cx, sockfd: Fd, msg: InOut<Msghdr>, flags: MsgFlags) -> SysResult {
+    receive_header(cx, sockfd, msg.addr(), flags.bits())
+}
+
+/// recvmmsg(2)
+pub fn recvmmsg(
+    cx: &mut Cx,
+    sockfd: Fd,
+    msgvec: InOutSlice<Mmsghdr>,
+    vlen: u32,
+    flags: MsgFlags,
+    timeout: InOut<Timespec>,
+) -> SysResult {
+    let deadline = super::poll::deadline_at(cx, timeout.addr())?;
+    let most = vlen.min(UIO_MAXIOV as u32);
+    loop {
+        let done = cx.state::<Done>().0;
+        if done >= most || done > 0 && deadline.is_some_and(|d| crate::time::now() >= d) {
+            return Ok(u64::from(done));
+        }
+        let at = msgvec.addr().checked_add(u64::from(done) * 64).ok_or(Errno::EFAULT)?;
+        let late = done > 0 && flags.has(MSG_WAITFORONE);
+        let extra = if late { MSG_DONTWAIT } else { 0 };
+        match receive_header(cx, sockfd, at, flags.bits() | extra) {
+            Ok(count) => cx.write_value(at.saturating_add(56), &(count as u32))?,
+            Err(Fail::Block(block)) => {
+                if done > 0 && crate::signal::deliver::pending(cx.task) {
+                    return Ok(u64::from(done));
+                }
+                // The timeout is looked at after each message; it does not end the wait for one, as in Linux.
+                return Err(Fail::Block(block));
+            }
+            Err(_) if done > 0 => return Ok(u64::from(done)),
+            Err(fail) => return Err(fail),
+        }
+        cx.state::<Done>().0 = done + 1;
+    }
+}
