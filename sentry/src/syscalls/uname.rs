@@ -9,7 +9,8 @@ use zerocopy::FromZeros;
 
 /// The kernel version that guests see: the newest one whose calls all have a row.
 pub const RELEASE: &str = "6.18.0-lazaret";
-const VERSION: &str = "#1 SMP PREEMPT_DYNAMIC lazaret";
+/// What uname calls the version.
+pub const VERSION: &str = "#1 SMP PREEMPT_DYNAMIC lazaret";
 
 fn put(field: &mut [u8; 65], text: &str) {
     for (to, from) in field.iter_mut().take(64).zip(text.bytes()) {

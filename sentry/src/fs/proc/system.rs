@@ -5,6 +5,7 @@ use super::{FS, text};
 use crate::fail::SysResult;
 use crate::kernel::Kernel;
 use crate::task::Task;
+use crate::syscalls::uname::{RELEASE, VERSION};
 use crate::vfs::inode::Inode;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -28,9 +29,7 @@ fn dir(name: &'static [u8], names: Names) -> (&'static [u8], Arc<dyn Inode>) {
 }
 
 fn version() -> String {
-    let host = rustix::system::uname();
-    let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
-    format!("Linux version {} (lazaret) {}\n", text(host.release()), text(host.version()))
+    format!("Linux version {RELEASE} (lazaret) {VERSION}\n")
 }
 
 fn meminfo() -> Vec<u8> {
@@ -100,7 +99,6 @@ fn stat(task: &Task, cpus: usize) -> Vec<u8> {
 pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
     let cpus = kernel.config.cpus.max(1);
     let hostname = kernel.config.hostname.clone();
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let boot_id = {
         let mut bytes = [0u8; 16];
         let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
@@ -119,11 +117,9 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
     let sys_kernel = vec![
         line(b"hostname", hostname),
         line(b"domainname", "(none)"),
-        line(b"osrelease", release),
+        line(b"osrelease", RELEASE),
         line(b"ostype", "Linux"),
-        file(b"version", |_| {
-            Ok(format!("{}\n", rustix::system::uname().version().to_string_lossy()).into_bytes())
-        }),
+        line(b"version", VERSION),
         line(b"pid_max", "4194304"),
         line(b"threads-max", kernel.config.max_tasks.to_string()),
         line(b"cap_last_cap", "40"),
