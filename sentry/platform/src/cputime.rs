@@ -1,14 +1,14 @@
-//! CPU time of guest tasks.
+//! CPU time of guest processes.
 
 use std::time::Duration;
 
-/// CPU time that a host thread has used; None when it is gone. `host_tid` is [`TaskControl::host_tid`](crate::TaskControl::host_tid).
-pub fn cpu_time(host_tid: i32) -> Option<Duration> {
-    if host_tid <= 0 {
+/// CPU time that a host process has used, its ended threads included; None when it is gone.
+pub(crate) fn cpu_time(pid: i32) -> Option<Duration> {
+    if pid <= 0 {
         return None;
     }
-    // CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED of this thread (linux/posix-timers.h).
-    let clock = (!host_tid).wrapping_shl(3) | 6;
+    // CPUCLOCK_SCHED of this process (linux/posix-timers.h); the host tells nothing of single threads of others.
+    let clock = (!pid).wrapping_shl(3) | 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for the write of one timespec.
     let result = unsafe { libc::clock_gettime(clock, &mut time) };

@@ -7,7 +7,7 @@
 //! All of the sentry's `unsafe` code lives in this crate.
 
 pub mod confine;
-pub mod cputime;
+mod cputime;
 pub mod guestfilter;
 mod hostcalls;
 pub mod hostio;
@@ -257,6 +257,11 @@ pub trait Space: Send + Sync {
 
     /// The host's vDSO in this space (address of its ELF header), for AT_SYSINFO_EHDR.
     fn vdso(&self) -> Option<u64>;
+
+    /// CPU time used in this space, that of ended tasks included; None when it is not known.
+    fn cpu_time(&self) -> Option<std::time::Duration> {
+        None
+    }
 
     /// Kills the host process; every task in the space ends without a further event (no [`TaskSink::gone`]).
     fn kill(&self);

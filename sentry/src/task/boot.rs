@@ -99,6 +99,7 @@ impl Kernel {
                     pgid: pid,
                     sid: pid,
                     exit_signal: SIGCHLD,
+                    creator: INIT,
                     subreaper: false,
                     zombie: None,
                     stop_event: None,

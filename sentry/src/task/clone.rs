@@ -76,6 +76,14 @@ struct Waiting {
 fn check(request: &Request) -> SysResult<()> {
     let flags = request.flags;
     let has = |bits: u64| flags & bits == bits;
+    let contrary = has(CLONE_NEWNS | CLONE_FS)
+        || has(CLONE_NEWUSER | CLONE_FS)
+        || has(CLONE_NEWPID | CLONE_THREAD)
+        || has(CLONE_NEWUSER | CLONE_THREAD)
+        || has(CLONE_NEWIPC | CLONE_SYSVSEM);
+    if contrary {
+        return Err(Errno::EINVAL.into());
+    }
     if flags & NAMESPACES != 0 {
         return Err(Fail::gap(Errno::EPERM, format!("clone flags {:#x}: new namespace", flags & NAMESPACES)));
     }
@@ -275,6 +283,7 @@ fn enter(parent: &Arc<Task>, child: &Arc<Task>, request: &Request) -> bool {
             pgid,
             sid,
             exit_signal,
+            creator: parent.tid(),
             subreaper: false,
             zombie: None,
             stop_event: None,

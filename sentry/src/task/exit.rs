@@ -92,11 +92,6 @@ pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
         return;
     }
     let mm = task.mm();
-    let cpu = super::usage::of_task(task);
-    {
-        let mut usage = task.process.usage.lock();
-        usage.ended = usage.ended.saturating_add(cpu);
-    }
     let last_user = {
         let mut tree = kernel.tree.lock();
         tree.tasks.remove(&task.tid());
@@ -104,6 +99,7 @@ pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
         tree.mm_put(&mm)
     };
     if last_user {
+        super::usage::leave_space(&task.process, &*mm.space);
         mm.space.kill();
     } else {
         task.control().kick();
@@ -171,6 +167,7 @@ fn adopt(tree: &mut State, child: i32, reaper: i32, after: &mut Aftermath) {
     let zombie = match tree.nodes.get_mut(&child) {
         Some(node) => {
             node.parent = reaper;
+            node.creator = reaper;
             if reaper == INIT {
                 node.exit_signal = SIGCHLD;
             }

@@ -62,6 +62,8 @@ pub struct Node {
     pub sid: i32,
     /// Signal that the parent gets at exit; 0 is none.
     pub exit_signal: i32,
+    /// The task that made it, as long as that task's process is the parent (__WNOTHREAD).
+    pub creator: i32,
     /// PR_SET_CHILD_SUBREAPER.
     pub subreaper: bool,
     /// Wait status once all tasks have ended.

@@ -44,7 +44,8 @@ pub(crate) fn look(task: &Arc<Task>, which: Which, options: i32) -> SysResult<Op
             Which::Pid(wanted) => pid == wanted,
             Which::Group(pgid) => node.pgid == pgid,
         };
-        if !wanted || !kind_matches(node, options) {
+        let foreign = options & __WNOTHREAD != 0 && node.creator != task.tid();
+        if !wanted || foreign || !kind_matches(node, options) {
             continue;
         }
         any = true;

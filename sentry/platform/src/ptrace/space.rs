@@ -58,6 +58,10 @@ impl Drop for Process {
 }
 
 impl Space for Process {
+    fn cpu_time(&self) -> Option<std::time::Duration> {
+        crate::cputime::cpu_time(self.pid)
+    }
+
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault> {
         let mut done = 0;
         while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
