@@ -182,6 +182,7 @@ const RULES: &[Row] = &[
     ("wait4", libc::SYS_wait4, Any, All, "reaps guest processes"),
     ("ptrace", libc::SYS_ptrace, Any, Ptrace, "runs guests; it sees only its own pid namespace"),
     ("getrusage", libc::SYS_getrusage, Any, All, "CPU time of guests"),
+    ("uname", libc::SYS_uname, Any, All, "the host's release, to name one like it"),
     ("sysinfo", libc::SYS_sysinfo, Any, All, "memory size and uptime"),
     ("sched_setaffinity", libc::SYS_sched_setaffinity, Any, All, "keeps hand-overs on one processor"),
     ("sched_getaffinity", libc::SYS_sched_getaffinity, Any, All, "the processors; new threads"),
@@ -195,6 +196,7 @@ const RULES: &[Row] = &[
         "threads; no process and no namespace",
     ),
     ("clone3", libc::SYS_clone3, NoSys, All, "its flags lie in memory, where no filter sees them"),
+    ("openat", libc::SYS_openat, NoSys, All, "the allocator asks for the overcommit mode, and does without"),
     ("set_robust_list", libc::SYS_set_robust_list, Any, All, "a thread's start"),
     ("rseq", libc::SYS_rseq, Any, All, "a thread's start"),
     ("gettid", libc::SYS_gettid, Any, All, "a thread's start"),
@@ -312,7 +314,8 @@ mod tests {
         for call in
             ["open", "openat", "openat2", "execve", "execveat", "socket", "connect", "bind", "mount", "setns"]
         {
-            assert!(exposure().iter().all(|rule| rule.call != call), "{call}");
+            let never = |rule: &Rule| rule.args.starts_with("never");
+            assert!(exposure().iter().all(|rule| rule.call != call || never(rule)), "{call}");
         }
     }
 }
