@@ -19,6 +19,8 @@ struct File {
     #[serde(default)]
     ops: std::collections::BTreeMap<String, u64>,
     #[serde(default)]
+    args: std::collections::BTreeMap<String, Vec<String>>,
+    #[serde(default)]
     expect: Vec<Expectation>,
 }
 
@@ -28,8 +30,9 @@ pub fn run(under: &Under, wanted: &dyn Fn(&str) -> bool, report: &mut Report) ->
     for name in file.stressors.iter().filter(|name| wanted(name)) {
         let ops = file.ops.get(name).copied().unwrap_or(file.default_ops).to_string();
         let (stressor, count) = (format!("--{name}"), format!("--{name}-ops"));
-        let program =
-            ["/usr/bin/stress-ng", &stressor, "1", &count, &ops, "--verify", "--timeout", "30", "--oomable"];
+        let mut program = vec!["/usr/bin/stress-ng", &stressor, "1", &count, &ops];
+        program.extend(file.args.get(name).into_iter().flatten().map(String::as_str));
+        program.extend(["--verify", "--timeout", "30", "--oomable"]);
         let (native, inside) = under.both(&program, Duration::from_secs(60));
         let outcomes = (outcome(&native), outcome(&inside));
         let line = format!(
