@@ -278,10 +278,7 @@ pub fn getcpu(cx: &mut Cx, cpu: Out<u32>, node: Out<u32>, _tcache: Addr) -> SysR
     Ok(0)
 }
 
-/// No command is offered: what runs on which processor is the host's affair.
-pub fn membarrier(_cx: &mut Cx, cmd: MembarrierCmd, flags: u32, _cpu_id: i32) -> SysResult {
-    if cmd.bits() == MEMBARRIER_CMD_QUERY && flags == 0 {
-        return Ok(0);
-    }
-    Err(Errno::EINVAL.into())
+/// As a kernel without CONFIG_MEMBARRIER: which task runs on which processor is the host's affair.
+pub fn membarrier(_cx: &mut Cx, _cmd: MembarrierCmd, _flags: u32, _cpu_id: i32) -> SysResult {
+    Err(Errno::ENOSYS.into())
 }
