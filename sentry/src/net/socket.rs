@@ -410,6 +410,8 @@ impl Socket {
             let state = self.state.lock();
             (state.local.clone(), state.shut_write || state.ended, state.send_wait, state.own_creds)
         };
+        // Read before the receiver is locked.
+        let creds = if creds.pid == 0 { super::control::own_creds(cx) } else { creds };
         let Some(target) = target.filter(|_| !shut) else {
             if self.kind == Kind::Dgram && !shut {
                 // Nobody there: UDP does not know.
@@ -436,7 +438,7 @@ impl Socket {
         let part = if stream { rest.len().min(room) } else { rest.len() };
         if !full && (part > 0 || !stream) {
             let mut carried = std::mem::take(ancillary);
-            let unix_creds = carried.creds.get_or_insert(if creds.pid == 0 { super::control::own_creds(cx) } else { creds });
+            let unix_creds = carried.creds.get_or_insert(creds);
             let piece = rest.get(..part).unwrap_or_default();
             let run = inbox.inbox.back_mut().filter(|last| {
                 stream
