@@ -379,7 +379,12 @@ pub fn ptrace_rules() -> Vec<Rule> {
             conditions: &[],
             reason: "asks the sentry for a descriptor to map; no call of the host",
         },
-        Rule { call: "pause", nr: 34, conditions: &[], reason: "one process waits to be signalled: it wakes the tracer" },
+        Rule {
+            call: "pause",
+            nr: 34,
+            conditions: &[],
+            reason: "one process waits to be signalled: it wakes the tracer",
+        },
     ];
     rules.extend(RULES.iter().filter(|rule| own_mmap(rule) || shared.contains(&rule.call)));
     rules.extend(RULES.iter().filter(|rule| own_clone(rule)));

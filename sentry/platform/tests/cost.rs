@@ -97,7 +97,8 @@ fn tasks() {
                 let start = Regs { rip: call.args[0], rsp: call.args[1], ..port.regs().unwrap() };
                 let child = sink.child("child");
                 let start_time = Instant::now();
-                let made = if fork { port.fork(&start, child.clone()) } else { port.spawn(&start, child.clone()) };
+                let made =
+                    if fork { port.fork(&start, child.clone()) } else { port.spawn(&start, child.clone()) };
                 sum.fetch_add(start_time.elapsed().as_nanos() as u64, Relaxed);
                 begin(&child, made.unwrap());
                 Verdict::Return(7)
@@ -123,7 +124,10 @@ fn tasks() {
             task.control.finish(0);
         }
         let made = making.load(Relaxed) / many as u64 / 1000;
-        println!("{what}, start to exit: {} µs, of them making: {made} µs", start.elapsed().as_micros() / many);
+        println!(
+            "{what}, start to exit: {} µs, of them making: {made} µs",
+            start.elapsed().as_micros() / many
+        );
         task.space.kill();
     }
 }
