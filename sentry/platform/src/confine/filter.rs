@@ -248,7 +248,6 @@ fn describe(check: Check, whom: For) -> String {
 pub fn install(ptrace: bool) -> Result<(), String> {
     // The first clock call looks for the vDSO by a prctl that guests' sentries need no more afterwards.
     let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    super::host::limit_arenas();
     super::host::report_refused_calls().map_err(|e| e.to_string())?;
     seccompiler::apply_filter_all_threads(&refuse_unseen()?).map_err(|e| e.to_string())?;
     seccompiler::apply_filter_all_threads(&compile(ptrace)?).map_err(|e| e.to_string())

@@ -88,13 +88,6 @@ pub fn few_arenas() {
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
 }
 
-/// Keeps the C library's allocator to two arenas: for more it would count processors in /sys, a file that the filter
-/// does not let it open, and each arena costs memory.
-pub fn limit_arenas() {
-    // SAFETY: mallopt takes two numbers and only sets a parameter of the allocator.
-    unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
-}
-
 /// Handles SIGSYS: one line with the call's number, then the end of the process. The call was not made.
 pub fn report_refused_calls() -> io::Result<()> {
     fn digits(place: &mut [u8], mut value: u64, base: u64) {
