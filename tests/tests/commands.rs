@@ -8,7 +8,9 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use support::{Output, Place, Who, alive, bins, command, family, finish, run, start, until};
+use support::{
+    Output, Place, Who, alive, bins, command, expectations, family, finish, listed, run, start, until, weigh,
+};
 
 type Check = fn(&Ctx) -> Result<(), Failed>;
 
@@ -380,8 +382,17 @@ fn wait_ready(child: &mut std::process::Child) -> Result<(), Failed> {
 }
 
 fn nothing_stays_behind(c: &Ctx) -> Result<(), Failed> {
+    ends_all(c, &["launcher", "lazaret-sentry"])
+}
+
+fn gofer_death_ends_it(c: &Ctx) -> Result<(), Failed> {
+    ends_all(c, &["lazaret-gofer"])
+}
+
+/// SIGKILL of each of `victims` ends everything.
+fn ends_all(c: &Ctx, victims: &[&str]) -> Result<(), Failed> {
     let script = "(while :; do sleep 1; done) & sleep 1000 & echo ready; while :; do :; done";
-    for victim in ["launcher", "lazaret-sentry", "lazaret-gofer"] {
+    for victim in victims.iter().copied() {
         let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
         wait_ready(&mut child)?;
         let all = family(child.id());
@@ -529,7 +540,9 @@ fn report_schema(c: &Ctx) -> Result<(), Failed> {
     if r["platform"] != c.platform || !r["syscalls"]["write"]["count"].is_number() {
         return Err(format!("platform or syscalls: {} {}", r["platform"], r["syscalls"]["write"]).into());
     }
-    if r["processes"].as_array().map_or(0, Vec::len) < 2 {
+    // A tree: the shell and, below it, echo.
+    let shell = &r["processes"][0];
+    if shell["exit"]["code"] != 5 || shell["children"].as_array().map_or(0, Vec::len) != 1 {
         Err(format!("processes: {}", r["processes"]).into())
     } else {
         Ok(())
@@ -644,6 +657,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("own_failure_is_125", own_failure_is_125),
     ("signals_are_forwarded", signals_are_forwarded),
     ("nothing_stays_behind", nothing_stays_behind),
+    ("gofer_death_ends_it", gofer_death_ends_it),
     ("orphans_end_with_the_program", orphans_end_with_the_program),
     ("env_options", env_options),
     ("cwd_option", cwd_option),
@@ -659,6 +673,13 @@ const CHECKS: &[(&str, Check)] = &[
     ("terminal_interrupt", terminal_interrupt),
     ("job_control", job_control),
 ];
+
+/// The outcome in the light of expect.toml, where these tests are the verb "commands".
+fn known(c: &Ctx, case: &str, outcome: Result<(), Failed>) -> Result<(), Failed> {
+    let all = expectations();
+    let text = outcome.map_err(|f| f.message().unwrap_or("no reason").to_string());
+    weigh(listed(&all, "commands", case, c.platform), text).map_err(Failed::from)
+}
 
 fn main() {
     let args = Arguments::from_args();
@@ -686,11 +707,15 @@ fn main() {
             let c = Ctx { platform, who };
             let suffix = if who == Who::Ordinary { "-user" } else { "" };
             for (name, program, text) in SAME {
-                let t = Trial::test(format!("{platform}{suffix}/{name}"), move || same(&c, text));
+                let t = Trial::test(format!("{platform}{suffix}/{name}"), move || {
+                    known(&c, name, same(&c, text))
+                });
                 trials.push(t.with_ignored_flag(!present(program)));
             }
             for (name, check) in CHECKS {
-                trials.push(Trial::test(format!("{platform}{suffix}/{name}"), move || check(&c)));
+                trials.push(Trial::test(format!("{platform}{suffix}/{name}"), move || {
+                    known(&c, name, check(&c))
+                }));
             }
         }
     }

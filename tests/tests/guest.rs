@@ -6,42 +6,10 @@
 mod support;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
-use support::{Place, Who, bins, command, run};
-
-/// A known failure.
-#[derive(Deserialize, Clone)]
-#[serde(deny_unknown_fields)]
-struct Expected {
-    verb: String,
-    case: String,
-    /// Why it fails, for the reader.
-    reason: String,
-    /// Only on this platform; on all without it.
-    platform: Option<String>,
-    /// The outcome varies: neither pass nor failure is an error.
-    #[serde(default)]
-    flaky: bool,
-}
-
-#[derive(Deserialize)]
-struct Expectations {
-    #[serde(default)]
-    fail: Vec<Expected>,
-}
-
-fn expectations() -> Vec<Expected> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/expect.toml");
-    let text = std::fs::read_to_string(path).expect("expect.toml");
-    let e: Expectations = toml::from_str(&text).unwrap_or_else(|e| panic!("expect.toml: {e}"));
-    for x in &e.fail {
-        assert!(!x.reason.trim().is_empty(), "expect.toml: {}/{} has no reason", x.verb, x.case);
-    }
-    e.fail
-}
+use support::{Expected, Place, Who, bins, command, expectations, listed, run, weigh};
 
 fn listing(args: &[&str]) -> Vec<String> {
     let mut argv = vec![bins().guest.to_str().expect("a path in UTF-8")];
@@ -86,19 +54,10 @@ fn judge(place: Place, who: Who, verb: &str, expected: &[Expected]) -> Result<()
     let cases = listing(&[verb, "--list"]);
     let mut bad = String::new();
     for (case, outcome) in outcomes(place, who, verb, &cases) {
-        let listed = expected.iter().find(|e| {
-            e.verb == verb
-                && (e.case == case || e.case == "*")
-                && e.platform.as_deref().is_none_or(|p| p == place.name())
-        });
-        match (outcome, listed) {
-            (Some(why), None) => writeln!(bad, "  {case}: {why}"),
-            (None, Some(e)) if !e.flaky && e.case != "*" => {
-                writeln!(bad, "  {case}: passes, but expect.toml lists it: {}", e.reason)
-            }
-            _ => Ok(()),
+        let entry = listed(expected, verb, &case, place.name());
+        if let Err(why) = weigh(entry, outcome.map_or(Ok(()), Err)) {
+            writeln!(bad, "  {case}: {why}").expect("write to a string");
         }
-        .expect("write to a string");
     }
     if bad.is_empty() { Ok(()) } else { Err(format!("{verb} on {}:\n{bad}", place.name()).into()) }
 }

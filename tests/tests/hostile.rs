@@ -5,7 +5,9 @@ mod support;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::time::Duration;
-use support::{Place, Who, alive, bins, command, family, finish, run, start, until};
+use support::{
+    Place, Who, alive, bins, command, expectations, family, finish, listed, run, start, until, weigh,
+};
 
 fn modes() -> Vec<String> {
     let guest = bins().guest.to_str().expect("UTF-8");
@@ -72,8 +74,13 @@ fn main() {
             }
             let suffix = if who == Who::Ordinary && *place != Place::Native { "-user" } else { "" };
             let (place, m) = (*place, mode.clone());
-            trials
-                .push(Trial::test(format!("{}{suffix}/{mode}", place.name()), move || judge(place, who, &m)));
+            trials.push(Trial::test(format!("{}{suffix}/{mode}", place.name()), move || {
+                let text = judge(place, who, &m).map_err(|f| f.message().unwrap_or("no reason").to_string());
+                if place == Place::Native {
+                    return text.map_err(Failed::from);
+                }
+                weigh(listed(&expectations(), "hostile", &m, place.name()), text).map_err(Failed::from)
+            }));
         }
     }
     let end = libtest_mimic::run(&args, trials);

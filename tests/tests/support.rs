@@ -1,6 +1,7 @@
 //! What the test programs share: where the binaries are, how to run one inside and as whom, with a time limit.
 #![allow(dead_code)] // each test program uses a part
 
+use serde::Deserialize;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -245,4 +246,50 @@ pub fn until(limit: Duration, mut cond: impl FnMut() -> bool) -> bool {
         std::thread::sleep(Duration::from_millis(10));
     }
     cond()
+}
+
+/// A known failure.
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    pub verb: String,
+    pub case: String,
+    /// Why it fails, for the reader.
+    pub reason: String,
+    /// Only on this platform; on all without it.
+    pub platform: Option<String>,
+    /// The outcome varies: neither pass nor failure is an error.
+    #[serde(default)]
+    pub flaky: bool,
+}
+
+#[derive(Deserialize)]
+struct Expectations {
+    #[serde(default)]
+    fail: Vec<Expected>,
+}
+
+pub fn expectations() -> Vec<Expected> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/expect.toml");
+    let text = std::fs::read_to_string(path).expect("expect.toml");
+    let e: Expectations = toml::from_str(&text).unwrap_or_else(|e| panic!("expect.toml: {e}"));
+    for x in &e.fail {
+        assert!(!x.reason.trim().is_empty(), "expect.toml: {}/{} has no reason", x.verb, x.case);
+    }
+    e.fail
+}
+
+/// Judges an outcome by what is listed for it: `Err` if a case fails unlisted or passes listed.
+pub fn weigh(listed: Option<&Expected>, outcome: Result<(), String>) -> Result<(), String> {
+    match (outcome, listed) {
+        (Err(why), None) => Err(why),
+        (Ok(()), Some(e)) if !e.flaky => Err(format!("passes, but expect.toml lists it: {}", e.reason)),
+        _ => Ok(()),
+    }
+}
+
+/// The entry for `case` of `verb` on `platform`, if there is one.
+pub fn listed<'a>(all: &'a [Expected], verb: &str, case: &str, platform: &str) -> Option<&'a Expected> {
+    all.iter()
+        .find(|e| e.verb == verb && e.case == case && e.platform.as_deref().is_none_or(|p| p == platform))
 }
