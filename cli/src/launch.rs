@@ -103,7 +103,9 @@ fn start(options: &DoOptions) -> Result<Run, String> {
     let oracle = if geteuid().is_root() { None } else { Some(pair().map_err(text("gofer's sockets"))?) };
     let (ready, ready_theirs) = io::pipe().map_err(text("gofer's pipe"))?;
     inherit(&ready_theirs).map_err(text("gofer's pipe"))?;
-    let homes = gofer::hidden::default_homes(&std::fs::read_to_string("/etc/passwd").unwrap_or_default());
+    let mut homes = gofer::hidden::default_homes(&std::fs::read_to_string("/etc/passwd").unwrap_or_default());
+    // The caller's own, wherever it is: programs look for secrets where $HOME says.
+    homes.extend(std::env::var("HOME").ok().filter(|h| h.starts_with('/') && !homes.contains(h)));
     let gofer_setup = GoferSetup {
         config: GoferConfig { mounts, hide: hidden(options)?, homes },
         lanes: numbers(&gofer_lanes),

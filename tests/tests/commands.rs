@@ -146,7 +146,7 @@ w.on("message", m => setTimeout(() => console.log("worker", m), 300));'"#,
     (
         "dev_files",
         "sh",
-        "head -c 4 /dev/zero | od -An -tx1; echo x > /dev/null; head -c 8 /dev/urandom | wc -c; echo e > /dev/stderr",
+        "head -c 4 /dev/zero | od -An -tx1; echo x > /dev/null; head -c 8 /dev/urandom | wc -c; echo e >&2",
     ),
 ];
 
@@ -491,7 +491,7 @@ fn trace_lines(c: &Ctx) -> Result<(), Failed> {
     let o = c.inside(&["--trace", &f], &["/bin/echo", "traced"]);
     expect(&o, 0, "traced\n")?;
     let t = std::fs::read_to_string(&f).map_err(|e| fail(&format!("no trace: {e}"), &o))?;
-    for part in ["write(1, \"traced\\n\", 7) = 7", "execve(\"/bin/echo\"", "exit_group(0)"] {
+    for part in ["write(1, \"traced\\n\", 7) = 7", "openat(AT_FDCWD", "exit_group(0)"] {
         if !t.contains(part) {
             return Err(format!("no {part:?} in {} lines of trace", t.lines().count()).into());
         }
