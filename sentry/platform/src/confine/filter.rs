@@ -195,6 +195,7 @@ const RULES: &[Row] = &[
         All,
         "threads; no process and no namespace",
     ),
+    ("openat", libc::SYS_openat, NoSys, All, "the allocator looks for vm.overcommit_memory before it shrinks; there is no file"),
     ("clone3", libc::SYS_clone3, NoSys, All, "its flags lie in memory, where no filter sees them"),
     ("openat", libc::SYS_openat, NoSys, All, "the allocator asks for the overcommit mode, and does without"),
     ("set_robust_list", libc::SYS_set_robust_list, Any, All, "a thread's start"),
