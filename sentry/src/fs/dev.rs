@@ -80,6 +80,10 @@ impl FileOps for Device {
         Ok(Written { count: data.len(), end: offset.saturating_add(data.len() as u64) })
     }
 
+    fn ignores_data(&self) -> bool {
+        matches!(self.kind, Kind::Null | Kind::Zero)
+    }
+
     fn seekable(&self) -> bool {
         true
     }

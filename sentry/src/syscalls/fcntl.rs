@@ -4,6 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::fail::Fail;
+use crate::ipc::pipe::PipeEnd;
 use crate::vfs::file::File;
 use std::sync::Arc;
 use syscall_table::abi::fcntl::*;
@@ -72,7 +73,7 @@ pub fn fcntl(cx: &mut Cx, fd: Fd, op: FcntlCmd, arg: u64) -> SysResult {
         F_SET_RW_HINT | F_SET_FILE_RW_HINT => Ok(0),
         F_GETLEASE => Ok(F_UNLCK as u64),
         F_SETLEASE if int == F_UNLCK => Err(Errno::EAGAIN.into()),
-        F_GETPIPE_SZ | F_SETPIPE_SZ => pipe_size(cx, &file, op.bits(), arg),
+        F_GETPIPE_SZ | F_SETPIPE_SZ => pipe_size(&file, op.bits(), int),
         other => {
             let name = FCNTL_CMDS.iter().find(|(_, n)| *n == other).map(|(name, _)| *name);
             match name {
@@ -83,10 +84,12 @@ pub fn fcntl(cx: &mut Cx, fd: Fd, op: FcntlCmd, arg: u64) -> SysResult {
     }
 }
 
-/// Pipes answer these as requests of their own: numbers that no ioctl has.
-fn pipe_size(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysResult {
-    match file.ops.ioctl(cx, file, op.cast_unsigned(), arg) {
-        Err(Fail::Error(Errno::ENOTTY)) => Err(Errno::EBADF.into()),
-        result => result,
+/// F_GETPIPE_SZ, F_SETPIPE_SZ.
+fn pipe_size(file: &Arc<File>, op: i32, size: i32) -> SysResult {
+    let pipe = file.downcast::<PipeEnd>().ok_or(Errno::EBADF)?;
+    if op == F_GETPIPE_SZ {
+        return Ok(pipe.capacity() as u64);
     }
+    let size = usize::try_from(size).map_err(|_| Errno::EINVAL)?;
+    Ok(pipe.set_capacity(size)? as u64)
 }

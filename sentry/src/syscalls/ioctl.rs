@@ -34,6 +34,10 @@ pub fn ioctl(cx: &mut Cx, fd: Fd, request: IoctlRequest, arg: u64) -> SysResult 
             cx.write_value(arg, &i32::try_from(left).unwrap_or(i32::MAX))?;
             Ok(0)
         }
+        // What a file system without reflinks says.
+        FICLONE | FICLONERANGE | FIDEDUPERANGE if file.ops.inode().is_some_and(|inode| inode.is_file()) => {
+            Err(Errno::EOPNOTSUPP.into())
+        }
         other => match file.ops.ioctl(cx, &file, other, arg) {
             // A terminal request to something else is how programs ask what it is.
             Err(Fail::Error(Errno::ENOTTY)) if other >> 8 & 0xff != u32::from(b'T') => {

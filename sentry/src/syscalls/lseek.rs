@@ -11,6 +11,9 @@ pub fn lseek(cx: &mut Cx, fd: Fd, offset: i64, whence: Whence) -> SysResult {
     if file.flags() & O_PATH != 0 {
         return Err(Errno::EBADF.into());
     }
+    if !(SEEK_SET..=SEEK_HOLE).contains(&whence.bits()) {
+        return Err(Errno::EINVAL.into());
+    }
     if !file.ops.seekable() {
         return Err(Errno::ESPIPE.into());
     }

@@ -7,8 +7,8 @@ use crate::vfs::inode::Inode;
 use crate::vfs::path::Path as Place;
 use std::sync::Arc;
 use syscall_table::abi::open::AT_FDCWD;
+use syscall_table::abi::stat::*;
 use syscall_table::abi::statfs::*;
-use syscall_table::errno::Errno;
 
 fn answer(cx: &mut Cx, inode: &Arc<dyn Inode>, place: Option<&Place>, buf: Out<Statfs>) -> SysResult {
     let s = inode.statfs()?;
@@ -39,6 +39,16 @@ pub fn statfs(cx: &mut Cx, path: Path, buf: Out<Statfs>) -> SysResult {
 
 pub fn fstatfs(cx: &mut Cx, fd: Fd, buf: Out<Statfs>) -> SysResult {
     let file = cx.task.files().get(fd.raw())?;
-    let inode = file.ops.inode().ok_or(Errno::ENOSYS)?;
-    answer(cx, &inode, file.path.as_ref(), buf)
+    if let Some(inode) = file.ops.inode() {
+        return answer(cx, &inode, file.path.as_ref(), buf);
+    }
+    let kind = match file.ops.attr()?.mode & S_IFMT {
+        S_IFIFO => PIPEFS_MAGIC,
+        S_IFSOCK => SOCKFS_MAGIC,
+        S_IFCHR => DEVPTS_SUPER_MAGIC,
+        _ => ANON_INODE_FS_MAGIC,
+    };
+    let out = Statfs { f_type: kind, f_bsize: 4096, f_namelen: 255, f_frsize: 4096, f_flags: ST_VALID, ..Statfs::default() };
+    cx.write_value(buf.addr(), &out)?;
+    Ok(0)
 }

@@ -72,7 +72,7 @@ impl File {
     /// Opened for reading (and not O_PATH).
     pub fn readable(&self) -> bool {
         let flags = self.flags();
-        flags & o::O_PATH == 0 && flags & o::O_ACCMODE != o::O_WRONLY
+        flags & o::O_PATH == 0 && matches!(flags & o::O_ACCMODE, o::O_RDONLY | o::O_RDWR)
     }
 
     /// Opened for writing (and not O_PATH).
@@ -112,6 +112,11 @@ pub trait FileOps: Any + Send + Sync {
     /// O_APPEND, sets the position through the returned end offset.
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
         Err(Errno::EINVAL.into())
+    }
+
+    /// Whether what is written is not even looked at (/dev/null).
+    fn ignores_data(&self) -> bool {
+        false
     }
 
     /// Whether the object has a position: lseek, pread and pwrite work (ESPIPE otherwise).

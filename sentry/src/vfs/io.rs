@@ -2,8 +2,12 @@
 
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::signal::send;
 use crate::vfs::file::File;
 use std::cell::Cell;
+use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_FSIZE};
+use syscall_table::abi::open::O_APPEND;
+use syscall_table::abi::sigaction::{SIGXFSZ, Siginfo};
 use syscall_table::abi::readv::{Iovec, MAX_RW_COUNT, UIO_MAXIOV};
 use syscall_table::errno::Errno;
 
@@ -75,11 +79,40 @@ fn pieces(ranges: Ranges<'_>, skip: usize, len: usize, mut f: impl FnMut(u64, us
     Ok(())
 }
 
-/// Writes `data` to guest memory at the ranges, `skip` bytes in.
-pub fn scatter(cx: &mut Cx, ranges: Ranges<'_>, skip: usize, data: &[u8]) -> SysResult<()> {
-    pieces(ranges, skip, data.len(), |addr, at, len| {
-        cx.copy_out(addr, data.get(at..at.saturating_add(len)).unwrap_or_default())
-    })
+/// Writes `data` to guest memory at the ranges, `skip` bytes in. Gives how much came before a fault.
+///
+/// # Errors
+/// EFAULT when not even the first byte could be written.
+pub fn scatter(cx: &mut Cx, ranges: Ranges<'_>, skip: usize, data: &[u8]) -> SysResult<usize> {
+    let mut done = 0usize;
+    let result = pieces(ranges, skip, data.len(), |addr, at, len| {
+        let part = data.get(at..at.saturating_add(len)).unwrap_or_default();
+        if cx.copy_out(addr, part).is_ok() {
+            done = done.saturating_add(len);
+            return Ok(());
+        }
+        // Page by page up to the fault.
+        let (mut addr, mut rest) = (addr, part);
+        while !rest.is_empty() {
+            let room = usize::try_from(4096 - (addr & 4095)).unwrap_or(4096).min(rest.len());
+            let (now, later) = rest.split_at(room);
+            cx.copy_out(addr, now)?;
+            done = done.saturating_add(room);
+            addr = addr.wrapping_add(room as u64);
+            rest = later;
+        }
+        Ok(())
+    });
+    match result {
+        Err(fail) if done == 0 => Err(fail),
+        _ => Ok(done),
+    }
+}
+
+/// EFAULT unless the ranges lie in what may be user memory at all.
+fn check_ranges(ranges: Ranges<'_>) -> SysResult<()> {
+    let fits = |(addr, len): &(u64, usize)| addr.checked_add(*len as u64).is_some_and(|end| end <= 0x7fff_ffff_f000);
+    if ranges.iter().all(fits) { Ok(()) } else { Err(Errno::EFAULT.into()) }
 }
 
 /// Reads guest memory at the ranges, `skip` bytes in.
@@ -102,12 +135,12 @@ pub fn read(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> Sy
     if at.is_some() && !seekable {
         return Err(Errno::ESPIPE.into());
     }
+    check_ranges(ranges)?;
     let count = total(ranges);
     if !seekable {
         return with_scratch(count.min(PIECE), |buffer| {
             let got = file.ops.read(cx, file, buffer, 0)?;
-            scatter(cx, ranges, 0, buffer.get(..got).unwrap_or_default())?;
-            Ok(got as u64)
+            Ok(scatter(cx, ranges, 0, buffer.get(..got).unwrap_or_default())? as u64)
         });
     }
     let mut position = if at.is_none() { Some(file.pos.lock()) } else { None };
@@ -118,7 +151,7 @@ pub fn read(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> Sy
             let want = count.saturating_sub(done).min(buffer.len());
             let part = buffer.get_mut(..want).unwrap_or_default();
             let got = file.ops.read(cx, file, part, offset)?;
-            scatter(cx, ranges, done, part.get(..got).unwrap_or_default())?;
+            let got = scatter(cx, ranges, done, part.get(..got).unwrap_or_default())?;
             done = done.saturating_add(got);
             offset = offset.saturating_add(got as u64);
             if got < want || done >= count {
@@ -147,7 +180,11 @@ pub fn write(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> S
     if at.is_some() && !seekable {
         return Err(Errno::ESPIPE.into());
     }
-    let count = total(ranges);
+    check_ranges(ranges)?;
+    let mut count = total(ranges);
+    if file.ops.ignores_data() {
+        return Ok(count as u64);
+    }
     if !seekable {
         return with_scratch(count.min(PIECE), |buffer| {
             gather(cx, ranges, 0, buffer)?;
@@ -159,6 +196,16 @@ pub fn write(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> S
     }
     let mut position = if at.is_none() { Some(file.pos.lock()) } else { None };
     let mut offset = at.or(position.as_ref().map(|p| **p)).unwrap_or(0);
+    let limit = cx.task.process.limit(RLIMIT_FSIZE);
+    if limit != RLIM_INFINITY && file.ops.inode().is_some_and(|inode| inode.is_file()) {
+        let from = if file.flags() & O_APPEND != 0 { file.ops.size()? } else { offset };
+        let room = usize::try_from(limit.saturating_sub(from)).unwrap_or(usize::MAX);
+        if room == 0 {
+            send::to_process(cx.kernel(), &cx.task.process, Siginfo::kernel(SIGXFSZ));
+            return Err(Errno::EFBIG.into());
+        }
+        count = count.min(room);
+    }
     let mut done = 0usize;
     let result: SysResult<()> = with_scratch(count.min(CHUNK), |buffer| {
         while done < count {

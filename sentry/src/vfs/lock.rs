@@ -94,7 +94,7 @@ impl Locks {
             return Err(other.pid);
         }
         let shrinks = cut(held, owner, &range);
-        held.push(Held { owner, pid, range });
+        merge(held, Held { owner, pid, range });
         table.waits.remove(&pid);
         self.count.fetch_add(1, Ordering::Relaxed);
         drop(table);
@@ -168,4 +168,18 @@ fn cut(held: &mut Vec<Held>, owner: Owner, range: &Range) -> bool {
     let cut = held.len() != before;
     held.extend(rest);
     cut
+}
+
+/// Puts a lock in, as one with those of the same kind that it touches.
+fn merge(held: &mut Vec<Held>, mut new: Held) {
+    held.retain(|h| {
+        let touches = h.range.start <= new.range.end.saturating_add(1) && new.range.start <= h.range.end.saturating_add(1);
+        let one = h.owner == new.owner && h.range.write == new.range.write && touches;
+        if one {
+            new.range.start = new.range.start.min(h.range.start);
+            new.range.end = new.range.end.max(h.range.end);
+        }
+        !one
+    });
+    held.push(new);
 }

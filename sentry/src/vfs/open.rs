@@ -33,6 +33,9 @@ impl Vfs {
         mode: u32,
         resolve: u64,
     ) -> SysResult<Arc<File>> {
+        if flags & O_PATH == 0 && flags & (O_CREAT | O_DIRECTORY) == O_CREAT | O_DIRECTORY {
+            return Err(Errno::EINVAL.into());
+        }
         let mut walk = Walk::resolving(self, task, dirfd, path, resolve)?;
         if flags & O_PATH != 0 {
             let place = walk.to(path, flags & O_NOFOLLOW == 0)?;
@@ -150,7 +153,7 @@ impl Vfs {
     ) -> SysResult<Arc<File>> {
         let inode = place.inode();
         if inode.is_link() {
-            return Err(Errno::ELOOP.into());
+            return Err(if flags & O_DIRECTORY != 0 { Errno::ENOTDIR } else { Errno::ELOOP }.into());
         }
         let access = flags & O_ACCMODE;
         let truncates = flags & O_TRUNC != 0 && !created;

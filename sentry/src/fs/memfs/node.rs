@@ -265,7 +265,7 @@ impl Inode for Node {
             }
             S_IFDIR => {
                 let names = self.names.lock();
-                if self.lower.is_none() {
+                if self.lower.is_none() && attr.nlink > 0 {
                     attr.nlink = names.subdirs().saturating_add(2);
                 }
                 attr.size = if self.lower.is_none() { names.len().saturating_mul(20) } else { attr.size.max(4096) };
