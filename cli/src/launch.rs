@@ -18,6 +18,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -53,6 +54,9 @@ struct Run {
 
 fn start(options: &DoOptions) -> Result<Run, String> {
     let text = |what: &'static str| move |e: io::Error| format!("{what}: {e}");
+    if options.host_calls {
+        return Err("--host-calls is not implemented yet; `lazaret exposure` lists what can be called".to_owned());
+    }
     let mounts = mounts(options)?;
     let report = options.report.as_ref().map(|path| create(path)).transpose()?;
     let trace = match &options.trace {
@@ -260,7 +264,8 @@ fn open_tty() -> Option<OwnedFd> {
     if !shown {
         return None;
     }
-    let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let tty = File::options().read(true).write(true).custom_flags(flags).open("/dev/tty").ok()?;
     duplicate(tty.as_fd()).ok()
 }
 

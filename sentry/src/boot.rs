@@ -79,6 +79,7 @@ impl Sandbox {
         let timers = Arc::new(Timers::new());
         let reactor = Reactor::new(timers.clone()).map_err(|e| format!("reactor: {e}"))?;
         let job = self.tty.is_some().then(Arc::<Job>::default);
+        let tty = self.tty.zip(job.as_ref()).map(|(fd, job)| HostTty::open(&reactor, fd, job));
         let kernel = Arc::new(Kernel {
             platform: self.platform,
             tree: Default::default(),
@@ -88,12 +89,12 @@ impl Sandbox {
             futexes: Default::default(),
             net: Default::default(),
             report: Report::new(self.wanted),
+            tty,
             config: self.config,
         });
         crate::fs::set_up(&kernel, &self.client, &self.mounts).map_err(|e| format!("mounting: {e:?}"))?;
         let files = Arc::new(FdTable::new());
         stdio(&reactor, &files, self.stdio, job.as_ref()).map_err(|e| format!("standard files: {e:?}"))?;
-        drop(self.tty);
         Ok(Ready { kernel, job, files })
     }
 }

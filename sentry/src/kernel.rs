@@ -25,6 +25,8 @@ pub struct Kernel {
     pub net: crate::net::Net,
     /// What went wrong, and traces.
     pub report: Report,
+    /// The terminal that the sandbox was started on, for /dev/tty.
+    pub tty: Option<Arc<crate::vfs::file::File>>,
     /// Limits and identity of the sandbox.
     pub config: Config,
 }

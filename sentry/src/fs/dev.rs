@@ -34,10 +34,15 @@ pub(super) fn open(rdev: u64, inode: Arc<dyn Inode>, task: &Arc<Task>) -> SysRes
         (1, 7) => Kind::Full,
         (1, 8 | 9) => Kind::Random,
         (5, 0) => {
-            // The controlling terminal: whatever terminal one of the standard files is.
+            // The controlling terminal: the one that the sandbox was started on, else what a standard file is.
             let files = task.files();
             let tty = [2, 1, 0].into_iter().filter_map(|fd| files.get(fd).ok());
-            return tty
+            return task
+                .kernel
+                .tty
+                .clone()
+                .into_iter()
+                .chain(tty)
                 .filter(|f| f.downcast::<super::host_tty::HostTty>().is_some())
                 .map(|f| f.ops.clone())
                 .next()
