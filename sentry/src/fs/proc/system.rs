@@ -3,6 +3,7 @@
 use super::super::pseudo::{Fixed, ino};
 use super::{FS, text};
 use crate::fail::SysResult;
+use crate::syscalls::uname::{RELEASE, VERSION};
 use crate::kernel::Kernel;
 use crate::task::Task;
 use crate::syscalls::uname::{RELEASE, VERSION};
