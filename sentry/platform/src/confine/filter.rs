@@ -214,7 +214,6 @@ const RULES: &[Row] = &[
     ("mremap", libc::SYS_mremap, Any, All, "memory of the allocator"),
     ("madvise", libc::SYS_madvise, Any, All, "memory of the allocator, stacks"),
     ("brk", libc::SYS_brk, Any, All, "memory of the allocator"),
-    ("uname", libc::SYS_uname, Any, All, "names of the kernel"),
     ("getrandom", libc::SYS_getrandom, Any, All, "random bytes for guests; seeds of hash tables"),
     ("exit", libc::SYS_exit, Any, All, "the end of a thread"),
     ("exit_group", libc::SYS_exit_group, Any, All, "the end"),

@@ -6,7 +6,6 @@ use crate::fail::SysResult;
 use crate::syscalls::uname::{RELEASE, VERSION};
 use crate::kernel::Kernel;
 use crate::task::Task;
-use crate::syscalls::uname::{RELEASE, VERSION};
 use crate::vfs::inode::Inode;
 use std::fmt::Write;
 use std::sync::Arc;
