@@ -56,6 +56,13 @@ impl Layout {
         at.min(end)
     }
 
+    /// Whether the range meets a shared mapping of a file that was not opened for writing.
+    pub fn read_only(&self, start: u64, end: u64) -> bool {
+        let first = self.find(start).map_or(start, |(at, _)| at);
+        let mut met = self.areas.range(first..end);
+        met.any(|(_, area)| area.shared && area.file().is_some_and(|file| !file.writable()))
+    }
+
     /// All areas by ascending address.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Area)> {
         self.areas.iter().map(|(start, area)| (*start, area))

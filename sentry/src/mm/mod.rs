@@ -303,6 +303,9 @@ impl Mm {
         }
         let prot = prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
         let upto = layout.run_end(start, end);
+        if prot & PROT_WRITE != 0 && layout.read_only(start, upto) {
+            return Err(Errno::EACCES.into());
+        }
         if upto > start {
             port.mprotect(start, upto - start, prot)?;
             layout.change(start, upto, |area| area.prot = prot);

@@ -593,7 +593,7 @@ impl Socket {
         let (peer, dropped) = {
             let mut state = self.state.lock();
             let dropped = state.backlog.as_mut().map(|b| std::mem::take(&mut b.waiting));
-            if !state.connected && dropped.is_none() {
+            if self.family != AF_UNIX && !state.connected && dropped.is_none() {
                 return Err(Errno::ENOTCONN.into());
             }
             state.eof |= read;

@@ -92,6 +92,7 @@ fn outgoing(cx: &mut Cx, header: &Msghdr) -> SysResult<Outgoing> {
 
 /// sendmsg(2)
 pub fn sendmsg(cx: &mut Cx, sockfd: Fd, msg: In<Msghdr>, flags: MsgFlags) -> SysResult {
+    get(cx, sockfd)?;
     let header: Msghdr = cx.read_value(msg.addr())?;
     let message = outgoing(cx, &header)?;
     send_one(cx, sockfd, &message, flags.bits()).map(|n| n as u64)
@@ -170,6 +171,7 @@ pub fn recvfrom(
 }
 
 fn receive_header(cx: &mut Cx, fd: Fd, at: u64, flags: i32) -> SysResult {
+    get(cx, fd)?;
     let mut header: Msghdr = cx.read_value(at)?;
     let count = usize::try_from(header.msg_iovlen).ok().filter(|c| *c <= UIO_MAXIOV).ok_or(Errno::EMSGSIZE)?;
     let ranges = io::read_iovec(cx, header.msg_iov, count)?;
