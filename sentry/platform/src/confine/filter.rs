@@ -198,6 +198,13 @@ const RULES: &[Row] = &[
     ("openat", libc::SYS_openat, NoSys, All, "the allocator looks for vm.overcommit_memory before it shrinks; there is no file"),
     ("clone3", libc::SYS_clone3, NoSys, All, "its flags lie in memory, where no filter sees them"),
     ("openat", libc::SYS_openat, NoSys, All, "the allocator asks for the overcommit mode, and does without"),
+    (
+        "openat",
+        libc::SYS_openat,
+        NoSys,
+        All,
+        "the C library's allocator asks for overcommit_memory when it gives memory back, and takes no for an answer",
+    ),
     ("set_robust_list", libc::SYS_set_robust_list, Any, All, "a thread's start"),
     ("rseq", libc::SYS_rseq, Any, All, "a thread's start"),
     ("gettid", libc::SYS_gettid, Any, All, "a thread's start"),
