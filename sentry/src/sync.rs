@@ -115,6 +115,13 @@ impl<T> Lock<T> {
     }
 }
 
+impl<T: Copy> Lock<T> {
+    /// A copy of the value, unless somebody holds the lock just now. Never waits, so the order does not matter.
+    pub fn peek(&self) -> Option<T> {
+        self.inner.try_lock().map(|value| *value)
+    }
+}
+
 impl<T: ?Sized> Lock<T> {
     /// Takes the lock. Debug builds panic when the order is violated.
     #[track_caller]

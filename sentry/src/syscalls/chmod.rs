@@ -98,9 +98,11 @@ fn set_owner(cx: &Cx, inode: &Arc<dyn Inode>, owner: Uid, group: Gid) -> SysResu
         }
     }
     let mut set = SetAttr { uid, gid, ..SetAttr::default() };
-    let executable = attr.mode & (S_ISUID | S_ISGID) != 0 && inode.is_file();
-    if executable && !creds.capable(cap::FSETID) {
-        set.mode = Some(attr.mode & 0o7777 & !(S_ISUID | S_ISGID));
+    if !inode.is_dir() && !inode.is_link() {
+        // Always the set-user-id bit; the set-group-id bit where it means that, not mandatory locking.
+        let group = if attr.mode & S_IXGRP != 0 { S_ISGID } else { 0 };
+        let drop = attr.mode & (S_ISUID | group);
+        set.mode = (drop != 0).then_some(attr.mode & 0o7777 & !drop);
     }
     inode.set_attr(&set)?;
     Ok(0)

@@ -211,9 +211,11 @@ impl Node {
         self.content.lock().seals = seals;
     }
 
-    /// A regular file without a name, for memfd_create(2).
+    /// A regular file without a name.
     pub(crate) fn anonymous(&self, owner: NewOwner) -> Arc<Node> {
-        Node::fresh(&self.fs, self.fs.ino(), S_IFREG, owner, Vec::new(), 0)
+        let node = Node::fresh(&self.fs, self.fs.ino(), S_IFREG, owner, Vec::new(), 0);
+        node.meta.lock().nlink = 0;
+        node
     }
 }
 
@@ -324,9 +326,7 @@ impl Inode for Node {
     }
 
     fn tmpfile(&self, owner: NewOwner) -> SysResult<Arc<dyn Inode>> {
-        let node = self.anonymous(owner);
-        node.meta.lock().nlink = 0;
-        Ok(node)
+        Ok(self.anonymous(owner))
     }
 
     fn link(&self, name: &[u8], inode: &Arc<dyn Inode>) -> SysResult<()> {

@@ -13,8 +13,8 @@ use syscall_table::abi::S_IFDIR;
 use syscall_table::abi::getrlimit::*;
 use syscall_table::errno::Errno;
 
-const FILES: [&[u8]; 17] = [
-    b"maps", b"stat", b"statm", b"status", b"cmdline", b"environ", b"comm", b"limits", b"mountinfo", b"mounts",
+const FILES: [&[u8]; 18] = [
+    b"maps", b"smaps", b"stat", b"statm", b"status", b"cmdline", b"environ", b"comm", b"limits", b"mountinfo", b"mounts",
     b"cgroup", b"auxv", b"oom_score_adj", b"oom_score", b"loginuid", b"wchan", b"io",
 ];
 const LINKS: [&[u8]; 3] = [b"exe", b"cwd", b"root"];
@@ -119,7 +119,8 @@ impl Inode for Dir {
                     let (file, cloexec) = who.task(asker)?.files().get_with_flag(fd)?;
                     let flags = file.flags() | if cloexec { 0o2_000_000 } else { 0 };
                     let mount = file.path.as_ref().map_or(1, |p| p.mount.id);
-                    let pos = *file.pos.lock();
+                    // Held while this very file is read.
+                    let pos = file.pos.peek().unwrap_or(0);
                     let ino = file.ops.attr().map_or(0, |a| a.ino);
                     Ok(format!("pos:\t{pos}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{ino}\n").into_bytes())
                 }))
@@ -250,13 +251,14 @@ fn make(asker: &Task, task: &Arc<Task>, name: &[u8], thread: bool) -> SysResult<
         b"loginuid" => b"4294967295".to_vec(),
         b"wchan" => b"0".to_vec(),
         b"io" => b"rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n".to_vec(),
-        b"maps" => maps(asker, task)?,
-        b"stat" => stat(task, thread),
+        b"maps" => maps(asker, task, false)?,
+        b"smaps" => maps(asker, task, true)?,
+        b"stat" => stat(asker, task, thread),
         b"statm" => {
             let pages = total(task) / 4096;
             format!("{pages} {pages} 0 1 0 {pages} 0\n").into_bytes()
         }
-        b"status" => status(task),
+        b"status" => status(asker, task),
         b"limits" => limits(task),
         b"mounts" | b"mountinfo" => mounts(asker, name == b"mountinfo")?,
         _ => return Err(Errno::ENOENT.into()),
@@ -267,17 +269,17 @@ fn total(task: &Task) -> u64 {
     task.mm().areas().iter().map(|(start, area)| area.end.saturating_sub(*start)).sum()
 }
 
-fn state(task: &Task, thread: bool) -> char {
+fn state(asker: &Task, task: &Task) -> char {
     use std::sync::atomic::Ordering;
     if task.process.stopped.load(Ordering::SeqCst) != 0 {
         'T'
     } else {
         // A task that asks for itself runs; whether others do is not known here.
-        if thread { 'R' } else { 'S' }
+        if asker.tid() == task.tid() { 'R' } else { 'S' }
     }
 }
 
-fn maps(asker: &Task, task: &Task) -> SysResult<Vec<u8>> {
+fn maps(asker: &Task, task: &Task, sizes: bool) -> SysResult<Vec<u8>> {
     let root = asker.kernel.vfs.root_of(asker)?;
     let mut out = Vec::new();
     for (start, area) in task.mm().areas() {
@@ -311,11 +313,22 @@ fn maps(asker: &Task, task: &Task) -> SysResult<Vec<u8>> {
             out.pop();
         }
         out.push(b'\n');
+        if sizes {
+            let kib = area.end.saturating_sub(start) / 1024;
+            let text = format!(
+                "Size:           {kib:8} kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\n\
+                 Rss:            {kib:8} kB\nPss:            {kib:8} kB\nShared_Clean:          0 kB\n\
+                 Shared_Dirty:          0 kB\nPrivate_Clean:         0 kB\nPrivate_Dirty:  {kib:8} kB\n\
+                 Referenced:     {kib:8} kB\nAnonymous:             0 kB\nAnonHugePages:         0 kB\n\
+                 Swap:                  0 kB\nLocked:                0 kB\nVmFlags: mr mw me\n"
+            );
+            out.extend_from_slice(text.as_bytes());
+        }
     }
     Ok(out)
 }
 
-fn stat(task: &Arc<Task>, thread: bool) -> Vec<u8> {
+fn stat(asker: &Task, task: &Arc<Task>, thread: bool) -> Vec<u8> {
     let (process, tree) = (&task.process, &task.kernel.tree);
     let (pid, id) = (process.pid, if thread { task.tid() } else { process.pid });
     let comm = String::from_utf8_lossy(&task.comm.lock()).into_owned();
@@ -325,7 +338,7 @@ fn stat(task: &Arc<Task>, thread: bool) -> Vec<u8> {
     let (ppid, pgid, sid) = (tree.parent(pid), tree.pgid(pid), tree.sid(pid));
     let mut out = format!(
         "{id} ({comm}) {} {ppid} {pgid} {sid} 0 -1 4194304 0 0 0 0 {ticks} 0 0 0 20 0 {} 0 {start} {size} {} {}",
-        state(task, thread),
+        state(asker, task),
         process.thread_count(),
         size / 4096,
         u64::MAX
@@ -338,12 +351,12 @@ fn stat(task: &Arc<Task>, thread: bool) -> Vec<u8> {
     out.into_bytes()
 }
 
-fn status(task: &Arc<Task>) -> Vec<u8> {
+fn status(asker: &Task, task: &Arc<Task>) -> Vec<u8> {
     let process = &task.process;
     let creds = task.creds();
     let comm = String::from_utf8_lossy(&task.comm.lock()).into_owned();
     let umask = *task.fs().umask.lock();
-    let letter = state(task, false);
+    let letter = state(asker, task);
     let word = match letter {
         'T' => "stopped",
         'R' => "running",
@@ -357,7 +370,7 @@ fn status(task: &Arc<Task>) -> Vec<u8> {
     format!(
         "Name:\t{comm}\nUmask:\t{umask:04o}\nState:\t{letter} ({word})\nTgid:\t{pid}\nNgid:\t0\nPid:\t{tid}\nPPid:\t{ppid}\n\
          TracerPid:\t0\nUid:\t{}\t{}\t{}\t{}\nGid:\t{}\t{}\t{}\t{}\nFDSize:\t64\nGroups:\t{groups}\nNStgid:\t{pid}\n\
-         NSpid:\t{tid}\nVmPeak:\t{kib:8} kB\nVmSize:\t{kib:8} kB\nVmRSS:\t{kib:8} kB\nVmHWM:\t{kib:8} kB\nVmSwap:\t       0 kB\nThreads:\t{threads}\n\
+         NSpid:\t{tid}\nVmPeak:\t{kib:8} kB\nVmSize:\t{kib:8} kB\nVmRSS:\t{kib:8} kB\nVmHWM:\t{kib:8} kB\nVmData:\t{kib:8} kB\nVmStk:\t     132 kB\nVmSwap:\t       0 kB\nThreads:\t{threads}\n\
          SigQ:\t0/32768\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\nSigBlk:\t0000000000000000\n\
          SigIgn:\t0000000000000000\nSigCgt:\t0000000000000000\nCapInh:\t{:016x}\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\n\
          CapBnd:\t{:016x}\nCapAmb:\t{:016x}\nNoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n\
