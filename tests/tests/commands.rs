@@ -596,6 +596,10 @@ fn on_pty(c: &Ctx, argv: &[&str], input: &[(&str, &str)]) -> Result<(String, Opt
             && let Some(i) = got[seen..].find(wait)
         {
             seen += i + wait.len();
+            if send.starts_with('\x1a') {
+                // The shell hands the terminal over only after it has echoed the line.
+                std::thread::sleep(Duration::from_millis(400));
+            }
             std::io::Write::write_all(&mut master, send.as_bytes())?;
             step = steps.next();
             continue;
