@@ -57,7 +57,7 @@ pub struct DoOptions {
     /// Write every call with decoded arguments to FILE (- for standard error)
     #[arg(long, value_name = "FILE|-")]
     pub trace: Option<PathBuf>,
-    /// Count host calls in the report
+    /// Count host calls in the report (not implemented yet: refused)
     #[arg(long)]
     pub host_calls: bool,
     /// The program and its arguments
