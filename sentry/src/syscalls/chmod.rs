@@ -59,6 +59,7 @@ fn set_mode(cx: &Cx, inode: &Arc<dyn Inode>, mode: Mode) -> SysResult {
         mode &= !S_ISGID;
     }
     inode.set_attr(&SetAttr { mode: Some(mode), ..SetAttr::default() })?;
+    crate::vfs::watch::tell(inode, syscall_table::abi::inotify::IN_ATTRIB, 0, b"");
     Ok(0)
 }
 

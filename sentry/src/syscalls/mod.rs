@@ -27,6 +27,7 @@ pub mod getrandom;
 pub mod getrlimit;
 pub mod getrusage;
 pub mod getuid;
+pub mod inotify;
 pub mod ioctl;
 pub mod iopl;
 pub mod kill;

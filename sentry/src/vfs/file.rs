@@ -93,6 +93,11 @@ impl Drop for File {
             locks.unlock(key, crate::vfs::lock::Owner::File(self.id), crate::vfs::lock::Range::ALL);
         }
         self.ops.release(self.flags());
+        if let Some(place) = self.path.as_ref().filter(|_| self.flags() & o::O_PATH == 0) {
+            use syscall_table::abi::inotify::{IN_CLOSE_NOWRITE, IN_CLOSE_WRITE};
+            let mask = if self.writable() { IN_CLOSE_WRITE } else { IN_CLOSE_NOWRITE };
+            crate::vfs::watch::tell_place(place, mask);
+        }
     }
 }
 

@@ -4,8 +4,10 @@ use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::signal::send;
 use crate::vfs::file::File;
+use crate::vfs::watch;
 use std::cell::Cell;
 use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_FSIZE};
+use syscall_table::abi::inotify::IN_MODIFY;
 use syscall_table::abi::open::O_APPEND;
 use syscall_table::abi::sigaction::{SIGXFSZ, Siginfo};
 use syscall_table::abi::readv::{Iovec, MAX_RW_COUNT, UIO_MAXIOV};
@@ -223,6 +225,9 @@ pub fn write(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> S
     });
     if let Some(position) = &mut position {
         **position = offset;
+    }
+    if done > 0 && let Some(place) = &file.path {
+        watch::tell_place(place, IN_MODIFY);
     }
     if done == 0 {
         result?;

@@ -15,6 +15,7 @@ mod open;
 pub mod path;
 pub mod perm;
 pub mod walk;
+pub mod watch;
 
 use crate::fail::SysResult;
 use crate::fs::memfs::{MemFs, Node};

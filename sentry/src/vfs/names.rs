@@ -7,8 +7,10 @@ use crate::vfs::inode::NewKind;
 use crate::vfs::path::Path;
 use crate::vfs::perm;
 use crate::vfs::walk::Walk;
+use crate::vfs::watch;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use syscall_table::abi::inotify::*;
 use syscall_table::abi::mount::{RENAME_EXCHANGE, RENAME_NOREPLACE};
 use syscall_table::errno::Errno;
 
@@ -80,6 +82,12 @@ impl Vfs {
             last.dir.inode().unlink(&last.name, child.inode())?;
         }
         last.dir.dentry.removed(&last.name);
+        let is_dir = if is_dir { IN_ISDIR } else { 0 };
+        watch::tell(last.dir.inode(), IN_DELETE | is_dir, 0, &last.name);
+        if is_dir == 0 {
+            watch::tell(child.inode(), IN_ATTRIB, 0, b"");
+        }
+        watch::tell(child.inode(), IN_DELETE_SELF | is_dir, 0, b"");
         Ok(())
     }
 
@@ -113,6 +121,7 @@ impl Vfs {
         perm::check(&walk.creds, &last.dir.inode().attr()?, perm::WRITE | perm::EXEC)?;
         last.dir.inode().link(&last.name, old.inode())?;
         last.dir.dentry.added(&last.name, old.inode().clone());
+        watch::tell(last.dir.inode(), IN_CREATE, 0, &last.name);
         Ok(())
     }
 
@@ -188,6 +197,13 @@ impl Vfs {
         let over = target.as_ref().map(Path::inode);
         from.dir.inode().rename(&from.name, child.inode(), to.dir.inode(), &to.name, over, exchange)?;
         from.dir.dentry.renamed(&from.name, &child.dentry, &to.dir.dentry, &to.name, exchange);
+        let (cookie, is_dir) = (watch::cookie(), if child_dir { IN_ISDIR } else { 0 });
+        watch::tell(from.dir.inode(), IN_MOVED_FROM | is_dir, cookie, &from.name);
+        watch::tell(to.dir.inode(), IN_MOVED_TO | is_dir, cookie, &to.name);
+        watch::tell(child.inode(), IN_MOVE_SELF | is_dir, 0, b"");
+        if let Some(target) = over.filter(|_| !exchange) {
+            watch::tell(target, IN_DELETE_SELF, 0, b"");
+        }
         Ok(())
     }
 }

@@ -9,7 +9,9 @@ use crate::vfs::inode::{NewKind, NewOwner};
 use crate::vfs::path::Path;
 use crate::vfs::perm;
 use crate::vfs::walk::{Last, Walk};
+use crate::vfs::watch;
 use std::sync::Arc;
+use syscall_table::abi::inotify::{IN_CREATE, IN_ISDIR, IN_OPEN};
 use syscall_table::abi::open::*;
 use syscall_table::abi::{S_IFIFO, S_IFSOCK, S_ISGID};
 use syscall_table::errno::Errno;
@@ -139,7 +141,9 @@ impl Vfs {
             }
         }
         let inode = dir.inode().create(&last.name, kind, owner)?;
+        let is_dir = if inode.is_dir() { IN_ISDIR } else { 0 };
         let dentry = dir.dentry.added(&last.name, inode);
+        watch::tell(dir.inode(), IN_CREATE | is_dir, 0, &last.name);
         Ok(Path { mount: dir.mount.clone(), dentry })
     }
 
@@ -192,6 +196,7 @@ impl Vfs {
         } else {
             inode.clone().open(task, flags)?
         };
+        watch::tell_place(&place, IN_OPEN);
         let kept = flags & !(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC);
         Ok(File::new(ops, kept | O_LARGEFILE, Some(place)))
     }

@@ -1,0 +1,252 @@
+//! Watches on files (inotify(7)): of changes made inside.
+//!
+//! A watch keeps the place that it was set on, so that the inode stays the one that others find there.
+
+use crate::cx::Cx;
+use crate::fail::{Restart, SysResult};
+use crate::vfs::attr::Attr;
+use crate::vfs::file::{File, FileOps};
+use crate::vfs::inode::Inode;
+use crate::vfs::path::Path;
+use crate::wait::{Ready, WaitQueue};
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use syscall_table::abi::inotify::*;
+use syscall_table::abi::ioctl::FIONREAD;
+use syscall_table::errno::Errno;
+use zerocopy::IntoBytes;
+
+/// Most events that wait to be read (max_queued_events).
+const QUEUED: usize = 16384;
+
+/// Watches by the address of their inode.
+static TABLE: Mutex<Option<HashMap<usize, Vec<Weak<Inotify>>>>> = Mutex::new(None);
+/// Watches there are: nothing is looked up when there is none.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static COOKIE: AtomicU32 = AtomicU32::new(1);
+
+fn key(inode: &Arc<dyn Inode>) -> usize {
+    Arc::as_ptr(inode).cast::<()>() as usize
+}
+
+/// A number that ties the two halves of a rename together.
+pub(crate) fn cookie() -> u32 {
+    COOKIE.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Tells the watches of `inode`, with `name` when it is a directory and the event is about a name in it.
+pub(crate) fn tell(inode: &Arc<dyn Inode>, mask: u32, cookie: u32, name: &[u8]) {
+    if COUNT.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let watchers: Vec<Arc<Inotify>> = {
+        let table = TABLE.lock();
+        let found = table.as_ref().and_then(|t| t.get(&key(inode)));
+        found.into_iter().flatten().filter_map(Weak::upgrade).collect()
+    };
+    for watcher in watchers {
+        watcher.event(key(inode), mask, cookie, name);
+    }
+}
+
+/// Tells the watches of a place and those of the directory it is in.
+pub(crate) fn tell_place(place: &Path, mask: u32) {
+    if COUNT.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let mask = if place.inode().is_dir() { mask | IN_ISDIR } else { mask };
+    let (parent, name, deleted) = place.dentry.place();
+    if let Some(parent) = parent.filter(|_| !deleted) {
+        tell(&parent.inode, mask, 0, &name);
+    }
+    tell(place.inode(), mask, 0, b"");
+}
+
+struct Watch {
+    wd: i32,
+    mask: u32,
+    _place: Path,
+}
+
+#[derive(Default)]
+struct State {
+    watches: HashMap<usize, Watch>,
+    last: i32,
+    events: VecDeque<(i32, u32, u32, Box<[u8]>)>,
+}
+
+/// An inotify instance.
+pub struct Inotify {
+    state: Mutex<State>,
+    queue: WaitQueue,
+    me: Weak<Inotify>,
+}
+
+impl Inotify {
+    /// One without watches.
+    pub fn new() -> Arc<Inotify> {
+        Arc::new_cyclic(|me| Inotify { me: me.clone(), state: Mutex::default(), queue: WaitQueue::new() })
+    }
+
+    /// Sets or changes the watch of a place.
+    ///
+    /// # Errors
+    /// EEXIST with IN_MASK_CREATE.
+    pub fn add(&self, place: Path, mask: u32) -> SysResult<i32> {
+        let key = key(place.inode());
+        let mut state = self.state.lock();
+        if let Some(watch) = state.watches.get_mut(&key) {
+            if mask & IN_MASK_CREATE != 0 {
+                return Err(Errno::EEXIST.into());
+            }
+            watch.mask = if mask & IN_MASK_ADD != 0 { watch.mask | mask } else { mask };
+            return Ok(watch.wd);
+        }
+        state.last = state.last.checked_add(1).ok_or(Errno::ENOSPC)?;
+        let wd = state.last;
+        state.watches.insert(key, Watch { wd, mask, _place: place });
+        drop(state);
+        TABLE.lock().get_or_insert_default().entry(key).or_default().push(self.me.clone());
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        Ok(wd)
+    }
+
+    /// Removes a watch.
+    ///
+    /// # Errors
+    /// EINVAL.
+    pub fn remove(&self, wd: i32) -> SysResult<()> {
+        let key = self.state.lock().watches.iter().find(|(_, w)| w.wd == wd).map(|(key, _)| *key);
+        self.drop_watch(key.ok_or(Errno::EINVAL)?);
+        Ok(())
+    }
+
+    fn forget(&self, key: usize) {
+        let mut table = TABLE.lock();
+        if let Some(table) = table.as_mut()
+            && let Some(list) = table.get_mut(&key)
+        {
+            list.retain(|w| !std::ptr::eq(w.as_ptr(), self));
+            if list.is_empty() {
+                table.remove(&key);
+            }
+        }
+        COUNT.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn drop_watch(&self, key: usize) {
+        let watch = {
+            let mut state = self.state.lock();
+            let watch = state.watches.remove(&key);
+            if let Some(watch) = &watch {
+                state.events.push_back((watch.wd, IN_IGNORED, 0, Box::default()));
+            }
+            watch
+        };
+        if watch.is_some() {
+            self.forget(key);
+            self.queue.wake(Ready::IN | Ready::RDNORM);
+        }
+    }
+
+    fn event(&self, key: usize, mask: u32, cookie: u32, name: &[u8]) {
+        let mut state = self.state.lock();
+        let Some(watch) = state.watches.get(&key) else { return };
+        let (wd, wanted) = (watch.wd, watch.mask);
+        let gone = mask & IN_DELETE_SELF != 0;
+        if wanted & mask & !IN_ISDIR != 0 {
+            let event = (wd, mask, cookie, Box::from(name));
+            if state.events.len() >= QUEUED {
+                if state.events.back().is_none_or(|e| e.1 != IN_Q_OVERFLOW) {
+                    state.events.push_back((-1, IN_Q_OVERFLOW, 0, Box::default()));
+                }
+            } else if state.events.back() != Some(&event) {
+                state.events.push_back(event);
+            }
+            drop(state);
+            self.queue.wake(Ready::IN | Ready::RDNORM);
+            if wanted & IN_ONESHOT != 0 && !gone {
+                self.drop_watch(key);
+            }
+        } else {
+            drop(state);
+        }
+        if gone {
+            self.drop_watch(key);
+        }
+    }
+}
+
+/// Bytes of a name as it is delivered: with its NUL, in sixteens.
+fn room(name: &[u8]) -> usize {
+    if name.is_empty() { 0 } else { name.len().saturating_add(1).next_multiple_of(16) }
+}
+
+impl FileOps for Inotify {
+    fn read(&self, cx: &mut Cx, file: &File, buf: &mut [u8], _: u64) -> SysResult<usize> {
+        cx.wait_on(&self.queue, Ready::IN);
+        let mut state = self.state.lock();
+        let mut out: Vec<u8> = Vec::new();
+        while let Some((wd, mask, cookie, name)) = state.events.front() {
+            let len = room(name);
+            let end = out.len().saturating_add(16).saturating_add(len);
+            if end > buf.len() {
+                break;
+            }
+            let head = InotifyEvent { wd: *wd, mask: *mask, cookie: *cookie, len: u32::try_from(len).unwrap_or(0) };
+            out.extend_from_slice(head.as_bytes());
+            out.extend_from_slice(name);
+            out.resize(end, 0);
+            state.events.pop_front();
+        }
+        let empty = state.events.is_empty();
+        drop(state);
+        if out.is_empty() {
+            return match (empty, file.nonblocking()) {
+                (false, _) => Err(Errno::EINVAL.into()),
+                (true, true) => Err(Errno::EAGAIN.into()),
+                (true, false) => cx.block(Restart::Sys),
+            };
+        }
+        if let Some(to) = buf.get_mut(..out.len()) {
+            to.copy_from_slice(&out);
+        }
+        Ok(out.len())
+    }
+
+    fn poll(&self, _: &File) -> Ready {
+        if self.state.lock().events.is_empty() { Ready::empty() } else { Ready::IN | Ready::RDNORM }
+    }
+
+    fn queue(&self) -> Option<&WaitQueue> {
+        Some(&self.queue)
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        Ok(Attr { mode: 0o600, nlink: 1, blksize: 4096, ..Attr::default() })
+    }
+
+    fn ioctl(&self, cx: &mut Cx, _: &File, request: u32, arg: u64) -> SysResult {
+        if request != FIONREAD {
+            return Err(Errno::ENOTTY.into());
+        }
+        let bytes: usize = self.state.lock().events.iter().map(|e| room(&e.3).saturating_add(16)).sum();
+        cx.write_value(arg, &i32::try_from(bytes).unwrap_or(i32::MAX))?;
+        Ok(0)
+    }
+
+    fn describe(&self) -> String {
+        "anon_inode:inotify".into()
+    }
+}
+
+impl Drop for Inotify {
+    fn drop(&mut self) {
+        let keys: Vec<usize> = self.state.get_mut().watches.keys().copied().collect();
+        for key in keys {
+            self.forget(key);
+        }
+    }
+}
