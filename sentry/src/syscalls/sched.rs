@@ -201,10 +201,12 @@ fn set_nice(cx: &Cx, task: &Arc<Task>, nice: i32) -> SysResult<()> {
     let nice = nice.clamp(-20, 19);
     may_change(cx, task)?;
     let limit = task.process.limit(RLIMIT_NICE);
+    // Credentials are behind a lock that comes before this one.
+    let capable = cx.task.creds().capable(cap::SYS_NICE);
     let mut sched = task.sched.lock();
     // A nice value as RLIMIT_NICE counts it: 20 - nice.
     let allowed = nice >= sched.nice || (20 - nice) as u64 <= limit;
-    if !allowed && !cx.task.creds().capable(cap::SYS_NICE) {
+    if !allowed && !capable {
         return Err(Errno::EACCES.into());
     }
     sched.nice = nice;
