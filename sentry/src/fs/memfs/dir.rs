@@ -205,13 +205,16 @@ impl Node {
     }
 
     fn is_empty(&self) -> SysResult<bool> {
+        // Asked without the lock: it may be a round trip.
+        let lower = match &self.lower {
+            Some(lower) => Some(lower.list()?),
+            None => None,
+        };
         let names = self.names.lock();
         if names.slots.values().any(|s| matches!(s, Slot::Here { .. })) {
             return Ok(false);
         }
-        let Some(lower) = &self.lower else { return Ok(true) };
-        let lower = lower.list()?;
-        Ok(lower.iter().all(|entry| names.slots.contains_key(&entry.name)))
+        Ok(lower.iter().flat_map(|lower| lower.iter()).all(|entry| names.slots.contains_key(&entry.name)))
     }
 
     pub(super) fn dir_rmdir(&self, name: &[u8], inode: &Arc<dyn Inode>) -> SysResult<()> {

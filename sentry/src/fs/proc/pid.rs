@@ -51,7 +51,11 @@ enum What {
     Fds,
     FdInfos,
     Net,
+    Namespaces,
 }
+
+/// Namespaces, of which there is one each.
+const NAMESPACES: [&str; 8] = ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
 
 /// /proc/PID.
 pub(super) fn directory(asker: &Task, pid: i32) -> SysResult<Arc<dyn Inode>> {
@@ -130,11 +134,17 @@ impl Inode for Dir {
                 }))
             }
             What::Net => Err(Errno::ENOENT.into()),
+            What::Namespaces => {
+                let at = NAMESPACES.iter().position(|n| n.as_bytes() == name).ok_or(Errno::ENOENT)?;
+                let target = format!("{}:[{}]", NAMESPACES.get(at).unwrap_or(&""), 4_026_531_835_usize.saturating_add(at));
+                Ok(super::link(self.number(name), self.owner, move |_| Ok(target.clone().into_bytes())))
+            }
             What::Process | What::Thread => match name {
                 b"fd" => Ok(self.sub(What::Fds)),
                 b"fdinfo" => Ok(self.sub(What::FdInfos)),
                 b"task" if self.what == What::Process => Ok(self.sub(What::Tasks)),
                 b"net" => Ok(self.sub(What::Net)),
+                b"ns" => Ok(self.sub(What::Namespaces)),
                 b"exe" | b"cwd" | b"root" => Ok(self.place_link(name)),
                 _ => {
                     let name = FILES.iter().find(|n| **n == name).ok_or(Errno::ENOENT)?;
@@ -167,6 +177,7 @@ impl Inode for Dir {
                 }
             }
             What::Net => {}
+            What::Namespaces => NAMESPACES.iter().for_each(|name| add(name.as_bytes(), 10)),
             What::Process | What::Thread => {
                 for name in FILES {
                     add(name, 8);
@@ -174,7 +185,7 @@ impl Inode for Dir {
                 for name in LINKS {
                     add(name, 10);
                 }
-                for name in [&b"fd"[..], b"fdinfo", b"net"] {
+                for name in [&b"fd"[..], b"fdinfo", b"net", b"ns"] {
                     add(name, 4);
                 }
                 if self.what == What::Process {
