@@ -55,7 +55,9 @@ struct Run {
 fn start(options: &DoOptions) -> Result<Run, String> {
     let text = |what: &'static str| move |e: io::Error| format!("{what}: {e}");
     if options.host_calls {
-        return Err("--host-calls is not implemented yet; `lazaret exposure` lists what can be called".to_owned());
+        return Err(
+            "--host-calls is not implemented yet; `lazaret exposure` lists what can be called".to_owned()
+        );
     }
     let mounts = mounts(options)?;
     let report = options.report.as_ref().map(|path| create(path)).transpose()?;
@@ -139,7 +141,8 @@ impl Run {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
         // The sentry is the init of everything inside; the gofer ends with its sockets. There are no other children.
-        while !matches!(waitpid(None, WaitOptions::empty()), Err(error) if error != rustix::io::Errno::INTR) {}
+        while !matches!(waitpid(None, WaitOptions::empty()), Err(error) if error != rustix::io::Errno::INTR) {
+        }
         result
     }
 

@@ -12,7 +12,7 @@ use crate::vfs::inode::{Inode, NewKind, NewOwner};
 use crate::vfs::mount::NewMount;
 use std::sync::Arc;
 use syscall_table::abi::S_IFCHR;
-use syscall_table::abi::stat::{S_IFLNK, makedev, major, minor};
+use syscall_table::abi::stat::{S_IFLNK, major, makedev, minor};
 use syscall_table::errno::Errno;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,8 +114,14 @@ impl FileOps for Device {
 pub(super) fn mount(vfs: &Vfs, room: u64) -> SysResult<()> {
     let owner = |mode| NewOwner { mode, uid: 0, gid: 0 };
     let root = MemFs::tmpfs(makedev(0, 6), room, owner(0o755));
-    let devices: [(&[u8], u32, u32); 6] =
-        [(b"null", 1, 3), (b"zero", 1, 5), (b"full", 1, 7), (b"random", 1, 8), (b"urandom", 1, 9), (b"tty", 5, 0)];
+    let devices: [(&[u8], u32, u32); 6] = [
+        (b"null", 1, 3),
+        (b"zero", 1, 5),
+        (b"full", 1, 7),
+        (b"random", 1, 8),
+        (b"urandom", 1, 9),
+        (b"tty", 5, 0),
+    ];
     for (name, major, minor) in devices {
         root.create(name, NewKind::Special(S_IFCHR, makedev(major, minor)), owner(0o666))?;
     }
@@ -132,12 +138,15 @@ pub(super) fn mount(vfs: &Vfs, room: u64) -> SysResult<()> {
         root.create(name, NewKind::Dir, owner(mode))?;
     }
     let at = super::set_up::place(vfs, b"/dev", true)?;
-    vfs.mount(at, NewMount {
-        root: Dentry::root(root),
-        fstype: "tmpfs",
-        source: "dev".to_owned(),
-        read_only: false,
-        options: "nosuid,relatime",
-    });
+    vfs.mount(
+        at,
+        NewMount {
+            root: Dentry::root(root),
+            fstype: "tmpfs",
+            source: "dev".to_owned(),
+            read_only: false,
+            options: "nosuid,relatime",
+        },
+    );
     super::set_up::tmpfs(vfs, b"/dev/shm", 24, 0o1777)
 }

@@ -26,7 +26,11 @@ impl HostFile {
 /// SEEK_DATA and SEEK_HOLE of a host descriptor whose own position nobody uses.
 pub(crate) fn seek_data_hole(fd: BorrowedFd<'_>, offset: i64, whence: i32) -> SysResult<u64> {
     let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
-    let to = if whence == SEEK_DATA { rustix::fs::SeekFrom::Data(offset) } else { rustix::fs::SeekFrom::Hole(offset) };
+    let to = if whence == SEEK_DATA {
+        rustix::fs::SeekFrom::Data(offset)
+    } else {
+        rustix::fs::SeekFrom::Hole(offset)
+    };
     Ok(rustix::fs::seek(fd, to)?)
 }
 

@@ -196,7 +196,11 @@ impl Inode for Fixed {
     }
 
     fn lookup_free(&self, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
-        self.names.iter().find(|(n, _)| *n == name).map(|(_, inode)| inode.clone()).ok_or(Errno::ENOENT.into())
+        self.names
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, inode)| inode.clone())
+            .ok_or(Errno::ENOENT.into())
     }
 
     fn list(&self) -> SysResult<Arc<Vec<Listed>>> {

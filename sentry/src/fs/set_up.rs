@@ -40,13 +40,16 @@ pub fn set_up(kernel: &Arc<Kernel>, client: &Arc<::gofer::Client>, mounts: &[Hos
         let number = u32::try_from(number).map_err(|_| Errno::EINVAL)?;
         let inode = GoferFs::attach(client, number)?;
         let at = place(vfs, &mount.at, inode.is_dir())?;
-        vfs.mount(at, NewMount {
-            root: Dentry::root(inode),
-            fstype: "fuse.lazaret",
-            source: "host".to_owned(),
-            read_only: !mount.writable,
-            options: "relatime",
-        });
+        vfs.mount(
+            at,
+            NewMount {
+                root: Dentry::root(inode),
+                fstype: "fuse.lazaret",
+                source: "host".to_owned(),
+                read_only: !mount.writable,
+                options: "relatime",
+            },
+        );
     }
     super::dev::mount(vfs, room())?;
     super::proc::mount(kernel)?;
@@ -57,13 +60,16 @@ pub fn set_up(kernel: &Arc<Kernel>, client: &Arc<::gofer::Client>, mounts: &[Hos
 pub(super) fn tmpfs(vfs: &Vfs, at: &[u8], minor: u32, mode: u32) -> SysResult<()> {
     let at = place(vfs, at, true)?;
     let root = MemFs::tmpfs(makedev(0, minor), room(), NewOwner { mode, uid: 0, gid: 0 });
-    vfs.mount(at, NewMount {
-        root: Dentry::root(root),
-        fstype: "tmpfs",
-        source: "tmpfs".to_owned(),
-        read_only: false,
-        options: "nosuid,nodev,relatime",
-    });
+    vfs.mount(
+        at,
+        NewMount {
+            root: Dentry::root(root),
+            fstype: "tmpfs",
+            source: "tmpfs".to_owned(),
+            read_only: false,
+            options: "nosuid,nodev,relatime",
+        },
+    );
     Ok(())
 }
 

@@ -20,7 +20,17 @@ fn dir(name: &'static [u8], names: Names) -> (&'static [u8], Arc<dyn Inode>) {
 
 fn text(name: &'static [u8], text: String) -> (&'static [u8], Arc<dyn Inode>) {
     let make = Box::new(move |_: &crate::task::Task| Ok(text.clone().into_bytes()));
-    (name, Arc::new(Generated { fs: FS, ino: ino(&[b"sysfile", name]), mode: 0o444, owner: (0, 0), make, take: None }))
+    (
+        name,
+        Arc::new(Generated {
+            fs: FS,
+            ino: ino(&[b"sysfile", name]),
+            mode: 0o444,
+            owner: (0, 0),
+            make,
+            take: None,
+        }),
+    )
 }
 
 /// Mounts /sys.
@@ -34,8 +44,12 @@ pub(super) fn mount(vfs: &Vfs, cpus: usize) -> SysResult<()> {
         text(b"isolated", "\n".to_owned()),
     ];
     let node0 = vec![text(b"cpulist", range)];
-    let node = vec![text(b"online", "0\n".to_owned()), text(b"possible", "0\n".to_owned()), dir(b"node0", node0)];
-    let transparent = vec![text(b"enabled", "always [madvise] never\n".to_owned()), text(b"hpage_pmd_size", "2097152\n".to_owned())];
+    let node =
+        vec![text(b"online", "0\n".to_owned()), text(b"possible", "0\n".to_owned()), dir(b"node0", node0)];
+    let transparent = vec![
+        text(b"enabled", "always [madvise] never\n".to_owned()),
+        text(b"hpage_pmd_size", "2097152\n".to_owned()),
+    ];
     let root = vec![
         dir(b"block", Vec::new()),
         dir(b"bus", Vec::new()),
@@ -46,12 +60,15 @@ pub(super) fn mount(vfs: &Vfs, cpus: usize) -> SysResult<()> {
     ];
     let (_, root) = dir(b"/", root);
     let at = super::set_up::place(vfs, b"/sys", true)?;
-    vfs.mount(at, NewMount {
-        root: Dentry::root(root),
-        fstype: "sysfs",
-        source: "sysfs".to_owned(),
-        read_only: true,
-        options: "nosuid,nodev,noexec,relatime",
-    });
+    vfs.mount(
+        at,
+        NewMount {
+            root: Dentry::root(root),
+            fstype: "sysfs",
+            source: "sysfs".to_owned(),
+            read_only: true,
+            options: "nosuid,nodev,noexec,relatime",
+        },
+    );
     Ok(())
 }

@@ -188,9 +188,10 @@ impl Epoll {
         if depth == 0 {
             return true;
         }
-        self.children().iter().filter_map(|f| f.downcast::<Epoll>()).any(|child| {
-            std::ptr::eq(child, target) || child.reaches(target, depth - 1)
-        })
+        self.children()
+            .iter()
+            .filter_map(|f| f.downcast::<Epoll>())
+            .any(|child| std::ptr::eq(child, target) || child.reaches(target, depth - 1))
     }
 
     /// Up to `max` ready events.

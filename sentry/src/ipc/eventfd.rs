@@ -20,7 +20,12 @@ pub struct Eventfd {
 impl Eventfd {
     /// With this count.
     pub fn new(count: u64, semaphore: bool) -> Self {
-        Eventfd { count: Lock::new(Level::Object, count), semaphore, queue: WaitQueue::new(), ino: next_ino() }
+        Eventfd {
+            count: Lock::new(Level::Object, count),
+            semaphore,
+            queue: WaitQueue::new(),
+            ino: next_ino(),
+        }
     }
 }
 

@@ -125,12 +125,7 @@ impl Futexes {
     ///
     /// # Errors
     /// EAGAIN when a word has another value; EFAULT.
-    pub fn queue(
-        &self,
-        task: &Arc<Task>,
-        mm: &Mm,
-        words: &[(Key, u64, u32, u32)],
-    ) -> SysResult<Places> {
+    pub fn queue(&self, task: &Arc<Task>, mm: &Mm, words: &[(Key, u64, u32, u32)]) -> SysResult<Places> {
         let mut slots = Vec::with_capacity(words.len());
         let mut queues = self.queues.lock();
         for (_, addr, expected, _) in words {

@@ -116,7 +116,11 @@ impl Pipe {
             }
             let (seen, met) = {
                 let state = self.state.lock();
-                if read { (state.write_opens, state.writers > 0) } else { (state.read_opens, state.readers > 0) }
+                if read {
+                    (state.write_opens, state.writers > 0)
+                } else {
+                    (state.read_opens, state.readers > 0)
+                }
             };
             let file = self.description(flags, path, inode);
             if met || read && write || flags & o::O_NONBLOCK != 0 {

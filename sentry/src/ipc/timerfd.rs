@@ -71,7 +71,8 @@ impl Timerfd {
     pub fn get(&self) -> (Duration, Duration) {
         let mut state = self.state.lock();
         state.advance();
-        let left = state.next.map_or(Duration::ZERO, |n| n.saturating_sub(now()).max(Duration::from_nanos(1)));
+        let left =
+            state.next.map_or(Duration::ZERO, |n| n.saturating_sub(now()).max(Duration::from_nanos(1)));
         (left, state.interval)
     }
 

@@ -102,10 +102,7 @@ impl Mm {
     ///
     /// # Errors
     /// What `host` fails with.
-    pub fn fork(
-        &self,
-        host: impl FnOnce() -> Result<NewTask, CallError>,
-    ) -> SysResult<(Arc<Mm>, NewTask)> {
+    pub fn fork(&self, host: impl FnOnce() -> Result<NewTask, CallError>) -> SysResult<(Arc<Mm>, NewTask)> {
         let current = self.layout.lock();
         let new = host()?;
         let mut layout = current.clone();
@@ -239,15 +236,8 @@ impl Mm {
         let end = addr + len;
         let old = layout.remove(addr, end);
         let locked = layout.lock_future;
-        let area = Area {
-            end,
-            prot: request.prot,
-            shared,
-            dont_fork: false,
-            locked,
-            backing,
-            name: request.name,
-        };
+        let area =
+            Area { end, prot: request.prot, shared, dont_fork: false, locked, backing, name: request.name };
         layout.insert(addr, area);
         drop(layout);
         drop(old);

@@ -74,9 +74,7 @@ impl Addr {
         }
         let port = u16::from_be_bytes(array(bytes, 2).ok_or(Errno::EINVAL)?);
         let ip: IpAddr = match family {
-            AF_INET if bytes.len() >= 16 => {
-                Ipv4Addr::from(array::<4>(bytes, 4).ok_or(Errno::EINVAL)?).into()
-            }
+            AF_INET if bytes.len() >= 16 => Ipv4Addr::from(array::<4>(bytes, 4).ok_or(Errno::EINVAL)?).into(),
             AF_INET6 if bytes.len() >= 24 => {
                 Ipv6Addr::from(array::<16>(bytes, 8).ok_or(Errno::EINVAL)?).into()
             }

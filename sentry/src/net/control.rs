@@ -64,7 +64,8 @@ pub fn read(cx: &mut Cx, addr: u64, len: u64) -> SysResult<Ancillary> {
                 let uids = [creds.uid, creds.euid, creds.suid];
                 let gids = [creds.gid, creds.egid, creds.sgid];
                 let root = creds.euid == 0;
-                if !root && (given.pid != own.pid || !uids.contains(&given.uid) || !gids.contains(&given.gid)) {
+                if !root && (given.pid != own.pid || !uids.contains(&given.uid) || !gids.contains(&given.gid))
+                {
                     return Err(Errno::EPERM.into());
                 }
                 out.creds = Some(given);

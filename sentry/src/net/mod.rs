@@ -46,7 +46,8 @@ impl Default for Net {
 }
 
 fn covers(bound: IpAddr, wanted: IpAddr) -> bool {
-    bound.is_unspecified() && (bound.is_ipv6() || wanted.is_ipv4()) || bound.to_canonical() == wanted.to_canonical()
+    bound.is_unspecified() && (bound.is_ipv6() || wanted.is_ipv4())
+        || bound.to_canonical() == wanted.to_canonical()
 }
 
 impl Net {

@@ -16,8 +16,8 @@ fn remembered(level: i32, name: i32) -> Option<i32> {
         (SOL_SOCKET, SO_RCVLOWAT) => 1,
         (
             SOL_SOCKET,
-            SO_REUSEADDR | SO_REUSEPORT | SO_KEEPALIVE | SO_BROADCAST | SO_PASSCRED | SO_OOBINLINE | SO_PRIORITY
-            | SO_DONTROUTE | SO_TIMESTAMP_OLD | SO_BUSY_POLL | SO_NO_CHECK | SO_INCOMING_CPU,
+            SO_REUSEADDR | SO_REUSEPORT | SO_KEEPALIVE | SO_BROADCAST | SO_PASSCRED | SO_OOBINLINE
+            | SO_PRIORITY | SO_DONTROUTE | SO_TIMESTAMP_OLD | SO_BUSY_POLL | SO_NO_CHECK | SO_INCOMING_CPU,
         ) => 0,
         (SOL_TCP, TCP_KEEPIDLE) => 7200,
         (SOL_TCP, TCP_KEEPINTVL) => 75,
@@ -25,8 +25,8 @@ fn remembered(level: i32, name: i32) -> Option<i32> {
         (SOL_TCP, TCP_MAXSEG) => 65_483,
         (
             SOL_TCP,
-            TCP_NODELAY | TCP_CORK | TCP_QUICKACK | TCP_USER_TIMEOUT | TCP_DEFER_ACCEPT | TCP_SYNCNT | TCP_LINGER2
-            | TCP_NOTSENT_LOWAT | TCP_FASTOPEN,
+            TCP_NODELAY | TCP_CORK | TCP_QUICKACK | TCP_USER_TIMEOUT | TCP_DEFER_ACCEPT | TCP_SYNCNT
+            | TCP_LINGER2 | TCP_NOTSENT_LOWAT | TCP_FASTOPEN,
         ) => 0,
         // IP_TOS, IP_TTL, IP_RECVERR, IP_PKTINFO, IP_MTU_DISCOVER, IP_BIND_ADDRESS_NO_PORT
         (SOL_IP, 2) => 64,
@@ -92,9 +92,7 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
 /// ENOPROTOOPT.
 pub fn get(socket: &Socket, level: i32, name: i32) -> SysResult<Vec<u8>> {
     let mut state = socket.state.lock();
-    let wait = |wait: Option<Duration>| {
-        Ok(time::to_timeval(wait.unwrap_or_default()).as_bytes().to_vec())
-    };
+    let wait = |wait: Option<Duration>| Ok(time::to_timeval(wait.unwrap_or_default()).as_bytes().to_vec());
     let int = |value: i32| Ok(value.to_ne_bytes().to_vec());
     match (level, name) {
         (SOL_SOCKET, SO_TYPE) => int(socket.kind.abi()),

@@ -171,7 +171,8 @@ impl Socket {
     }
 
     fn any(&self) -> SocketAddr {
-        let ip: IpAddr = if self.family == AF_INET6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let ip: IpAddr =
+            if self.family == AF_INET6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
         SocketAddr::new(ip, 0)
     }
 
@@ -514,7 +515,12 @@ impl Socket {
             && state.bytes < buf.len().min(ROOM);
         if state.inbox.is_empty() && !(stream && buf.is_empty()) || short {
             if state.eof && state.inbox.is_empty() {
-                return Ok(Received { count: 0, whole: 0, from: Addr::Unnamed, ancillary: Ancillary::default() });
+                return Ok(Received {
+                    count: 0,
+                    whole: 0,
+                    from: Addr::Unnamed,
+                    ancillary: Ancillary::default(),
+                });
             }
             drop(state);
             if nonblocking {

@@ -1,9 +1,9 @@
 //! access(2), faccessat(2), faccessat2(2).
 
+use super::stat::attr_at;
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use super::stat::attr_at;
 use crate::task::creds::Creds;
 use crate::vfs::perm;
 use crate::vfs::walk::Walk;

@@ -34,7 +34,13 @@ fn millis(timeout: i32) -> Option<Duration> {
 }
 
 /// epoll_wait(2)
-pub fn epoll_wait(cx: &mut Cx, epfd: Fd, events: OutSlice<EpollEvent>, maxevents: i32, timeout: i32) -> SysResult {
+pub fn epoll_wait(
+    cx: &mut Cx,
+    epfd: Fd,
+    events: OutSlice<EpollEvent>,
+    maxevents: i32,
+    timeout: i32,
+) -> SysResult {
     wait(cx, epfd, events.addr(), maxevents, millis(timeout))
 }
 

@@ -2,8 +2,8 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::SysResult;
 use crate::fail::Fail;
+use crate::fail::SysResult;
 use crate::ipc::pipe::PipeEnd;
 use crate::vfs::file::File;
 use std::sync::Arc;
@@ -20,7 +20,9 @@ pub fn fcntl(cx: &mut Cx, fd: Fd, op: FcntlCmd, arg: u64) -> SysResult {
     let (file, cloexec) = files.get_with_flag(fd.raw())?;
     let int = arg as i32;
     let path_only = file.flags() & O_PATH != 0;
-    if path_only && !matches!(op.bits(), F_DUPFD | F_DUPFD_CLOEXEC | F_GETFD | F_SETFD | F_GETFL | F_DUPFD_QUERY) {
+    if path_only
+        && !matches!(op.bits(), F_DUPFD | F_DUPFD_CLOEXEC | F_GETFD | F_SETFD | F_GETFL | F_DUPFD_QUERY)
+    {
         return Err(Errno::EBADF.into());
     }
     match op.bits() {

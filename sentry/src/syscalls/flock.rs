@@ -2,8 +2,8 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::SysResult;
 use crate::fail::Restart;
+use crate::fail::SysResult;
 use crate::vfs::file::File;
 use crate::vfs::lock::{Locks, Owner, Range};
 use crate::wait::Ready;
@@ -63,7 +63,9 @@ fn range(file: &File, lock: &Flock) -> SysResult<Range> {
     let start = base.checked_add(lock.l_start).ok_or(Errno::EOVERFLOW)?;
     let (start, end) = match lock.l_len {
         0 => (start, i64::MAX),
-        len if len > 0 => (start, start.checked_add(len).and_then(|e| e.checked_sub(1)).ok_or(Errno::EOVERFLOW)?),
+        len if len > 0 => {
+            (start, start.checked_add(len).and_then(|e| e.checked_sub(1)).ok_or(Errno::EOVERFLOW)?)
+        }
         len => (start.checked_add(len).ok_or(Errno::EINVAL)?, start.checked_sub(1).ok_or(Errno::EINVAL)?),
     };
     let start = u64::try_from(start).map_err(|_| Errno::EINVAL)?;

@@ -38,7 +38,13 @@ pub fn syncfs(cx: &mut Cx, fd: Fd) -> SysResult {
     Ok(0)
 }
 
-pub fn sync_file_range(cx: &mut Cx, fd: Fd, offset: i64, nbytes: i64, flags: SyncFileRangeFlags) -> SysResult {
+pub fn sync_file_range(
+    cx: &mut Cx,
+    fd: Fd,
+    offset: i64,
+    nbytes: i64,
+    flags: SyncFileRangeFlags,
+) -> SysResult {
     let all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     if flags.unknown(all) != 0 || offset < 0 || nbytes < 0 || offset.checked_add(nbytes).is_none() {
         return Err(Errno::EINVAL.into());

@@ -61,7 +61,11 @@ pub fn futex(
             let counts = (count(val), count(val2));
             Ok(futexes.wake_op(&mm, &key(uaddr)?, second, counts, val3)? as u64)
         }
-        FUTEX_LOCK_PI | FUTEX_UNLOCK_PI | FUTEX_TRYLOCK_PI | FUTEX_LOCK_PI2 | FUTEX_WAIT_REQUEUE_PI
+        FUTEX_LOCK_PI
+        | FUTEX_UNLOCK_PI
+        | FUTEX_TRYLOCK_PI
+        | FUTEX_LOCK_PI2
+        | FUTEX_WAIT_REQUEUE_PI
         | FUTEX_CMP_REQUEUE_PI => Err(Fail::gap(Errno::ENOSYS, "priority-inheriting futexes")),
         _ => Err(Errno::ENOSYS.into()),
     }
@@ -143,7 +147,8 @@ pub fn futex_waitv(
             let one: FutexWaitv = cx.read_value(at)?;
             let known = FUTEX2_SIZE_U64 | FUTEX2_PRIVATE;
             let size = one.flags & FUTEX2_SIZE_U64;
-            if one.flags & !known != 0 || size != FUTEX2_SIZE_U32 || one.__reserved != 0 || one.uaddr & 3 != 0 {
+            if one.flags & !known != 0 || size != FUTEX2_SIZE_U32 || one.__reserved != 0 || one.uaddr & 3 != 0
+            {
                 return Err(Errno::EINVAL.into());
             }
             let private = one.flags & FUTEX2_PRIVATE != 0;

@@ -23,11 +23,7 @@ pub fn times(cx: &mut Cx, buf: Out<Tms>) -> SysResult {
     if !buf.is_null() {
         let own = usage::of_process(&cx.task.process);
         let children = cx.task.process.usage.lock().children;
-        let tms = Tms {
-            tms_utime: usage::ticks(own),
-            tms_cutime: usage::ticks(children),
-            ..Tms::default()
-        };
+        let tms = Tms { tms_utime: usage::ticks(own), tms_cutime: usage::ticks(children), ..Tms::default() };
         cx.write_value(buf.addr(), &tms)?;
     }
     Ok(usage::ticks(now()) as u64)

@@ -2,8 +2,8 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::SysResult;
 use crate::fail::Fail;
+use crate::fail::SysResult;
 use syscall_table::abi::ioctl::*;
 use syscall_table::abi::open::{FASYNC, O_NONBLOCK, O_PATH};
 use syscall_table::errno::Errno;

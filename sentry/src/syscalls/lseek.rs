@@ -28,7 +28,8 @@ pub fn lseek(cx: &mut Cx, fd: Fd, offset: i64, whence: Whence) -> SysResult {
             let size = i64::try_from(file.ops.size()?).map_err(|_| Errno::EOVERFLOW)?;
             size.checked_add(offset).ok_or(Errno::EOVERFLOW)?
         }
-        SEEK_DATA | SEEK_HOLE => i64::try_from(file.ops.seek_special(&file, offset, whence.bits())?).map_err(|_| Errno::EOVERFLOW)?,
+        SEEK_DATA | SEEK_HOLE => i64::try_from(file.ops.seek_special(&file, offset, whence.bits())?)
+            .map_err(|_| Errno::EOVERFLOW)?,
         _ => return Err(Errno::EINVAL.into()),
     };
     let to = u64::try_from(to).map_err(|_| Errno::EINVAL)?;

@@ -2,8 +2,8 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::SysResult;
 use crate::fail::Fail;
+use crate::fail::SysResult;
 use crate::fs::memfs::MemFile;
 use crate::vfs::file::File;
 use crate::vfs::inode::NewOwner;

@@ -2,8 +2,8 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::SysResult;
 use crate::fail::Fail;
+use crate::fail::SysResult;
 use syscall_table::errno::Errno;
 
 pub fn mount(_cx: &mut Cx, _: CStr, _: Path, _: CStr, _: MountFlags, _: CStr) -> SysResult {

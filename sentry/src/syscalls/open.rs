@@ -2,8 +2,8 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::SysResult;
 use crate::fail::Fail;
+use crate::fail::SysResult;
 use syscall_table::abi::getrlimit::RLIMIT_NOFILE;
 use syscall_table::abi::open::*;
 use syscall_table::errno::Errno;

@@ -2,8 +2,8 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::SysResult;
 use crate::fail::Fail;
+use crate::fail::SysResult;
 use crate::vfs::names::At;
 use syscall_table::abi::mount::*;
 use syscall_table::abi::open::AT_FDCWD;
@@ -36,8 +36,7 @@ pub fn renameat2(
     }
     let old = cx.read_path(oldpath.addr())?;
     let new = cx.read_path(newpath.addr())?;
-    let (old, new) =
-        (At { dirfd: olddirfd.raw(), path: &old }, At { dirfd: newdirfd.raw(), path: &new });
+    let (old, new) = (At { dirfd: olddirfd.raw(), path: &old }, At { dirfd: newdirfd.raw(), path: &new });
     cx.kernel().vfs.rename(cx.task, old, new, flags.bits())?;
     Ok(0)
 }

@@ -14,7 +14,8 @@ use syscall_table::errno::Errno;
 
 /// Most bytes of one message that are gathered or scattered.
 const MOST: usize = 1 << 20;
-const SEND_FLAGS: i32 = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_EOR | MSG_DONTROUTE | MSG_CONFIRM | MSG_BATCH;
+const SEND_FLAGS: i32 =
+    MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_EOR | MSG_DONTROUTE | MSG_CONFIRM | MSG_BATCH;
 const RECEIVE_FLAGS: i32 =
     MSG_DONTWAIT | MSG_PEEK | MSG_WAITALL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_NOSIGNAL | MSG_WAITFORONE;
 
@@ -81,7 +82,8 @@ pub fn sendto(
 }
 
 fn outgoing(cx: &mut Cx, header: &Msghdr) -> SysResult<Outgoing> {
-    let count = usize::try_from(header.msg_iovlen).ok().filter(|c| *c <= UIO_MAXIOV).ok_or(Errno::EMSGSIZE)?;
+    let count =
+        usize::try_from(header.msg_iovlen).ok().filter(|c| *c <= UIO_MAXIOV).ok_or(Errno::EMSGSIZE)?;
     let ranges = io::read_iovec(cx, header.msg_iov, count)?;
     Ok(Outgoing {
         ranges,
@@ -103,7 +105,13 @@ pub fn sendmsg(cx: &mut Cx, sockfd: Fd, msg: In<Msghdr>, flags: MsgFlags) -> Sys
 struct Done(u32);
 
 /// sendmmsg(2)
-pub fn sendmmsg(cx: &mut Cx, sockfd: Fd, msgvec: InOutSlice<Mmsghdr>, vlen: u32, flags: MsgFlags) -> SysResult {
+pub fn sendmmsg(
+    cx: &mut Cx,
+    sockfd: Fd,
+    msgvec: InOutSlice<Mmsghdr>,
+    vlen: u32,
+    flags: MsgFlags,
+) -> SysResult {
     let mut done = 0;
     while done < vlen.min(UIO_MAXIOV as u32) {
         let at = msgvec.addr().checked_add(u64::from(done) * 64).ok_or(Errno::EFAULT)?;
@@ -173,7 +181,8 @@ pub fn recvfrom(
 fn receive_header(cx: &mut Cx, fd: Fd, at: u64, flags: i32) -> SysResult {
     get(cx, fd)?;
     let mut header: Msghdr = cx.read_value(at)?;
-    let count = usize::try_from(header.msg_iovlen).ok().filter(|c| *c <= UIO_MAXIOV).ok_or(Errno::EMSGSIZE)?;
+    let count =
+        usize::try_from(header.msg_iovlen).ok().filter(|c| *c <= UIO_MAXIOV).ok_or(Errno::EMSGSIZE)?;
     let ranges = io::read_iovec(cx, header.msg_iov, count)?;
     let mut got = receive_one(cx, fd, &ranges, flags)?;
     header.msg_flags = flags & MSG_CMSG_CLOEXEC;

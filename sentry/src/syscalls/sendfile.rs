@@ -2,8 +2,8 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::SysResult;
 use crate::fail::Fail;
+use crate::fail::SysResult;
 use crate::vfs::file::File;
 use crate::vfs::io;
 use syscall_table::abi::open::O_APPEND;

@@ -48,7 +48,14 @@ pub fn fstatfs(cx: &mut Cx, fd: Fd, buf: Out<Statfs>) -> SysResult {
         S_IFCHR => DEVPTS_SUPER_MAGIC,
         _ => ANON_INODE_FS_MAGIC,
     };
-    let out = Statfs { f_type: kind, f_bsize: 4096, f_namelen: 255, f_frsize: 4096, f_flags: ST_VALID, ..Statfs::default() };
+    let out = Statfs {
+        f_type: kind,
+        f_bsize: 4096,
+        f_namelen: 255,
+        f_frsize: 4096,
+        f_flags: ST_VALID,
+        ..Statfs::default()
+    };
     cx.write_value(buf.addr(), &out)?;
     Ok(0)
 }

@@ -1,9 +1,9 @@
 //! statx(2).
 
+use super::stat::attr_at;
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use super::stat::attr_at;
 use std::sync::Arc;
 use std::time::Duration;
 use syscall_table::abi::open::*;

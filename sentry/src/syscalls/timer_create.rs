@@ -3,10 +3,10 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
-use crate::time::posix::{Notice, SignalTimer};
 use crate::time;
-use std::time::Duration;
+use crate::time::posix::{Notice, SignalTimer};
 use std::sync::Arc;
+use std::time::Duration;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 

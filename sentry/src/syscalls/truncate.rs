@@ -1,9 +1,9 @@
 //! truncate(2), ftruncate(2), fallocate(2), posix_fadvise(2), readahead(2).
 
+use super::chmod::inode_at;
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use super::chmod::inode_at;
 use crate::vfs::perm;
 use syscall_table::abi::open::{AT_FDCWD, O_PATH};
 use syscall_table::abi::readv::*;

@@ -23,7 +23,10 @@ pub fn unshare(cx: &mut Cx, flags: CloneFlags) -> SysResult {
         return Err(Errno::EINVAL.into());
     }
     if flags & NAMESPACES != 0 {
-        return Err(Fail::gap(Errno::EPERM, format!("unshare flags {:#x}: new namespace", flags & NAMESPACES)));
+        return Err(Fail::gap(
+            Errno::EPERM,
+            format!("unshare flags {:#x}: new namespace", flags & NAMESPACES),
+        ));
     }
     // As Linux: these only say that the caller has one thread.
     let alone = CLONE_THREAD | CLONE_SIGHAND | CLONE_VM;

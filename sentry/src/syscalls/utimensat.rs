@@ -1,9 +1,9 @@
 //! utimensat(2), utimes(2), futimesat(2), utime(2).
 
+use super::chmod::{inode_at, inode_of};
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use super::chmod::{inode_at, inode_of};
 use crate::vfs::inode::{Inode, SetAttr, SetTime};
 use crate::vfs::perm;
 use std::sync::Arc;
@@ -52,7 +52,13 @@ fn set(cx: &Cx, inode: &Arc<dyn Inode>, times: (Option<SetTime>, Option<SetTime>
 
 const NOW: (Option<SetTime>, Option<SetTime>) = (Some(SetTime::Now), Some(SetTime::Now));
 
-pub fn utimensat(cx: &mut Cx, dirfd: DirFd, path: Path, times: In<TimespecPair>, flags: AtFlags) -> SysResult {
+pub fn utimensat(
+    cx: &mut Cx,
+    dirfd: DirFd,
+    path: Path,
+    times: In<TimespecPair>,
+    flags: AtFlags,
+) -> SysResult {
     if flags.unknown(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -77,7 +83,8 @@ pub fn futimesat(cx: &mut Cx, dirfd: DirFd, path: Path, times: In<TimevalPair>) 
         let pair: TimevalPair = cx.read_value(times.addr())?;
         (micro(pair.atime)?, micro(pair.mtime)?)
     };
-    let inode = if path.is_null() { inode_of(cx, Fd(dirfd.raw()))? } else { inode_at(cx, dirfd.raw(), path, 0)? };
+    let inode =
+        if path.is_null() { inode_of(cx, Fd(dirfd.raw()))? } else { inode_at(cx, dirfd.raw(), path, 0)? };
     set(cx, &inode, new)
 }
 

@@ -3,8 +3,8 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
-use crate::task::{pidfd, usage};
 use crate::task::wait::{Change, Which, look};
+use crate::task::{pidfd, usage};
 use crate::wait::Ready;
 use syscall_table::abi::sigaction::*;
 use syscall_table::abi::wait::*;

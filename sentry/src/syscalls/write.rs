@@ -24,7 +24,14 @@ pub fn writev(cx: &mut Cx, fd: Fd, iov: InSlice<Iovec>, iovcnt: usize) -> SysRes
     io::write(cx, &file, &ranges, None)
 }
 
-pub fn pwritev(cx: &mut Cx, fd: Fd, iov: InSlice<Iovec>, iovcnt: usize, pos_l: u64, _pos_h: u64) -> SysResult {
+pub fn pwritev(
+    cx: &mut Cx,
+    fd: Fd,
+    iov: InSlice<Iovec>,
+    iovcnt: usize,
+    pos_l: u64,
+    _pos_h: u64,
+) -> SysResult {
     let at = i64::try_from(pos_l).map_err(|_| Errno::EINVAL)?.unsigned_abs();
     let file = cx.task.files().get(fd.raw())?;
     let ranges = io::read_iovec(cx, iov.addr(), iovcnt)?;

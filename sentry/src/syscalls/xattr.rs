@@ -107,12 +107,26 @@ pub fn fgetxattr(cx: &mut Cx, fd: Fd, name: CStr, value: OutBuf, size: usize) ->
     get(cx, &inode, name, value, size)
 }
 
-pub fn setxattr(cx: &mut Cx, path: Path, name: CStr, value: InBuf, size: usize, flags: XattrFlags) -> SysResult {
+pub fn setxattr(
+    cx: &mut Cx,
+    path: Path,
+    name: CStr,
+    value: InBuf,
+    size: usize,
+    flags: XattrFlags,
+) -> SysResult {
     let inode = by_path(cx, path, true, true)?;
     set(cx, &inode, name, value, size, flags)
 }
 
-pub fn lsetxattr(cx: &mut Cx, path: Path, name: CStr, value: InBuf, size: usize, flags: XattrFlags) -> SysResult {
+pub fn lsetxattr(
+    cx: &mut Cx,
+    path: Path,
+    name: CStr,
+    value: InBuf,
+    size: usize,
+    flags: XattrFlags,
+) -> SysResult {
     let inode = by_path(cx, path, false, true)?;
     set(cx, &inode, name, value, size, flags)
 }

@@ -9,10 +9,10 @@ use crate::signal::{NO_STACK, send};
 use crate::vfs::file::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use syscall_table::abi::getauxval::*;
 use syscall_table::abi::getrlimit::RLIMIT_STACK;
 use syscall_table::abi::mmap::*;
+use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use syscall_table::abi::sigaction::{SIGKILL, Siginfo};
 use syscall_table::errno::Errno;
 

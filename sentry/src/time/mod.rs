@@ -6,9 +6,9 @@ use crate::sync::{Level, Lock};
 use crate::wait::{Listener, Ready};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use syscall_table::abi::{Timespec, Timeval};
 use syscall_table::errno::Errno;
-use std::time::Duration;
 
 /// The host's CLOCK_MONOTONIC, which is also the guest's (its vDSO reads the same clock).
 pub fn now() -> Duration {

@@ -113,7 +113,8 @@ impl Dentry {
         match children.names.get(name) {
             Some(Some(dentry)) => {
                 let fresh = caching == Caching::Keep
-                    || now().saturating_sub(dentry.checked.load(Ordering::Relaxed)) < BELIEVED.as_nanos() as u64;
+                    || now().saturating_sub(dentry.checked.load(Ordering::Relaxed))
+                        < BELIEVED.as_nanos() as u64;
                 if fresh { Known::Present(dentry.clone()) } else { Known::Unknown(children.changes) }
             }
             Some(None) if caching == Caching::Keep => Known::Absent,
@@ -124,17 +125,24 @@ impl Dentry {
     /// Puts in what a lookup answered, and gives the dentry to go on with: one that is there already for the same inode
     /// stays. None: the directory changed since `changes`, ask again. That way an inode that its file system would make
     /// anew for each lookup exists once.
-    pub fn remember(self: &Arc<Self>, name: &[u8], inode: Arc<dyn Inode>, changes: u64) -> Option<Arc<Dentry>> {
+    pub fn remember(
+        self: &Arc<Self>,
+        name: &[u8],
+        inode: Arc<dyn Inode>,
+        changes: u64,
+    ) -> Option<Arc<Dentry>> {
         let caching = self.inode.caching();
         if caching == Caching::Never {
             return Some(self.detached(name, inode));
         }
         let mut children = self.children.lock();
         if let Some(Some(there)) = children.names.get(name) {
-            let same = caching == Caching::Keep || Arc::ptr_eq(&there.inode, &inode) || {
-                let (a, b) = (there.inode.attr(), inode.attr());
-                matches!((a, b), (Ok(a), Ok(b)) if a.ino == b.ino && a.dev == b.dev && a.mode >> 12 == b.mode >> 12)
-            };
+            let same = caching == Caching::Keep
+                || Arc::ptr_eq(&there.inode, &inode)
+                || {
+                    let (a, b) = (there.inode.attr(), inode.attr());
+                    matches!((a, b), (Ok(a), Ok(b)) if a.ino == b.ino && a.dev == b.dev && a.mode >> 12 == b.mode >> 12)
+                };
             if same {
                 there.checked.store(now(), Ordering::Relaxed);
                 return Some(there.clone());
@@ -194,7 +202,14 @@ impl Dentry {
     }
 
     /// `moved` goes from `self`/`name` to `to`/`to_name`; what was there is gone, or comes back here with `exchange`.
-    pub fn renamed(self: &Arc<Self>, name: &[u8], moved: &Arc<Dentry>, to: &Arc<Dentry>, to_name: &[u8], exchange: bool) {
+    pub fn renamed(
+        self: &Arc<Self>,
+        name: &[u8],
+        moved: &Arc<Dentry>,
+        to: &Arc<Dentry>,
+        to_name: &[u8],
+        exchange: bool,
+    ) {
         {
             let mut children = self.children.lock();
             children.changes += 1;
@@ -245,7 +260,9 @@ impl Dentry {
         let mut children = self.children.lock();
         children.names.retain(|_, child| match child {
             None => false,
-            Some(dentry) if Arc::strong_count(dentry) == 1 && dentry.children.lock_peer().names.is_empty() => {
+            Some(dentry)
+                if Arc::strong_count(dentry) == 1 && dentry.children.lock_peer().names.is_empty() =>
+            {
                 dropped.push(dentry.clone());
                 false
             }

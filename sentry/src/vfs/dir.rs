@@ -38,7 +38,11 @@ impl FileOps for DirFile {
     }
 
     fn seek_special(&self, _: &File, offset: i64, whence: i32) -> SysResult<u64> {
-        if whence == SEEK_SET { u64::try_from(offset).map_err(|_| Errno::EINVAL.into()) } else { Err(Errno::EINVAL.into()) }
+        if whence == SEEK_SET {
+            u64::try_from(offset).map_err(|_| Errno::EINVAL.into())
+        } else {
+            Err(Errno::EINVAL.into())
+        }
     }
 
     fn attr(&self) -> SysResult<Attr> {

@@ -63,8 +63,7 @@ impl FsContext {
     }
 }
 
-impl FsContext {
-}
+impl FsContext {}
 
 impl Default for FsContext {
     fn default() -> Self {

@@ -9,8 +9,8 @@ use std::cell::Cell;
 use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_FSIZE};
 use syscall_table::abi::inotify::IN_MODIFY;
 use syscall_table::abi::open::O_APPEND;
-use syscall_table::abi::sigaction::{SIGXFSZ, Siginfo};
 use syscall_table::abi::readv::{Iovec, MAX_RW_COUNT, UIO_MAXIOV};
+use syscall_table::abi::sigaction::{SIGXFSZ, Siginfo};
 use syscall_table::errno::Errno;
 
 /// Bytes moved at once from or to files with a position.
@@ -63,7 +63,12 @@ fn total(ranges: Ranges<'_>) -> usize {
 }
 
 /// The part of the ranges from `skip` on, `len` bytes long, piece by piece: address, and where it is in the part.
-fn pieces(ranges: Ranges<'_>, skip: usize, len: usize, mut f: impl FnMut(u64, usize, usize) -> SysResult<()>) -> SysResult<()> {
+fn pieces(
+    ranges: Ranges<'_>,
+    skip: usize,
+    len: usize,
+    mut f: impl FnMut(u64, usize, usize) -> SysResult<()>,
+) -> SysResult<()> {
     let (mut before, mut done) = (skip, 0usize);
     for (addr, size) in ranges {
         if before >= *size {
@@ -113,7 +118,8 @@ pub fn scatter(cx: &mut Cx, ranges: Ranges<'_>, skip: usize, data: &[u8]) -> Sys
 
 /// EFAULT unless the ranges lie in what may be user memory at all.
 fn check_ranges(ranges: Ranges<'_>) -> SysResult<()> {
-    let fits = |(addr, len): &(u64, usize)| addr.checked_add(*len as u64).is_some_and(|end| end <= 0x7fff_ffff_f000);
+    let fits =
+        |(addr, len): &(u64, usize)| addr.checked_add(*len as u64).is_some_and(|end| end <= 0x7fff_ffff_f000);
     if ranges.iter().all(fits) { Ok(()) } else { Err(Errno::EFAULT.into()) }
 }
 

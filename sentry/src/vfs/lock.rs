@@ -173,7 +173,8 @@ fn cut(held: &mut Vec<Held>, owner: Owner, range: &Range) -> bool {
 /// Puts a lock in, as one with those of the same kind that it touches.
 fn merge(held: &mut Vec<Held>, mut new: Held) {
     held.retain(|h| {
-        let touches = h.range.start <= new.range.end.saturating_add(1) && new.range.start <= h.range.end.saturating_add(1);
+        let touches = h.range.start <= new.range.end.saturating_add(1)
+            && new.range.start <= h.range.end.saturating_add(1);
         let one = h.owner == new.owner && h.range.write == new.range.write && touches;
         if one {
             new.range.start = new.range.start.min(h.range.start);

@@ -22,8 +22,8 @@ use crate::fs::memfs::{MemFs, Node};
 use crate::sync::{Level, Lock};
 use crate::task::Task;
 use dentry::Dentry;
-use inode::NewOwner;
 use file::File;
+use inode::NewOwner;
 use mount::{Mount, NewMount};
 use path::Path;
 use std::sync::atomic::Ordering;
@@ -46,7 +46,13 @@ pub struct Vfs {
 
 impl Default for Vfs {
     fn default() -> Self {
-        Vfs { mounts: Lock::new(Level::Mounts, Vec::new()), root: OnceLock::new(), locks: Default::default(), flocks: Default::default(), anonymous: OnceLock::new() }
+        Vfs {
+            mounts: Lock::new(Level::Mounts, Vec::new()),
+            root: OnceLock::new(),
+            locks: Default::default(),
+            flocks: Default::default(),
+            anonymous: OnceLock::new(),
+        }
     }
 }
 
@@ -196,7 +202,13 @@ impl file::FileOps for Again {
         self.0.0.ops.read(cx, file, buf, offset)
     }
 
-    fn write(&self, cx: &mut crate::cx::Cx, file: &File, data: &[u8], offset: u64) -> SysResult<file::Written> {
+    fn write(
+        &self,
+        cx: &mut crate::cx::Cx,
+        file: &File,
+        data: &[u8],
+        offset: u64,
+    ) -> SysResult<file::Written> {
         self.0.0.ops.write(cx, file, data, offset)
     }
 

@@ -167,7 +167,8 @@ impl Vfs {
             Some(target) => perm::check_delete(&walk.creds, &to_attr, &target.inode().attr()?)?,
             None => perm::check(&walk.creds, &to_attr, perm::WRITE | perm::EXEC)?,
         }
-        let here = |path: &Path| path.mount.id == from.dir.mount.id && !path.dentry.mounted.load(Ordering::Acquire);
+        let here =
+            |path: &Path| path.mount.id == from.dir.mount.id && !path.dentry.mounted.load(Ordering::Acquire);
         if !here(&child) || target.as_ref().is_some_and(|t| !here(t)) {
             return Err(Errno::EBUSY.into());
         }

@@ -21,7 +21,14 @@ impl Vfs {
     ///
     /// # Errors
     /// As open(2); denials and gaps of the file system.
-    pub fn open(&self, task: &Arc<Task>, dirfd: i32, path: &[u8], flags: i32, mode: u32) -> SysResult<Arc<File>> {
+    pub fn open(
+        &self,
+        task: &Arc<Task>,
+        dirfd: i32,
+        path: &[u8],
+        flags: i32,
+        mode: u32,
+    ) -> SysResult<Arc<File>> {
         self.open_resolving(task, dirfd, path, flags, mode, 0)
     }
 
@@ -205,7 +212,13 @@ impl Vfs {
     ///
     /// # Errors
     /// EACCES for anything else; as open(2).
-    pub fn open_exec(&self, task: &Arc<Task>, dirfd: i32, path: &[u8], nofollow: bool) -> SysResult<Arc<File>> {
+    pub fn open_exec(
+        &self,
+        task: &Arc<Task>,
+        dirfd: i32,
+        path: &[u8],
+        nofollow: bool,
+    ) -> SysResult<Arc<File>> {
         let place = Walk::new(self, task, dirfd, path)?.to(path, !nofollow)?;
         self.open_exec_at(task, place)
     }

@@ -37,8 +37,10 @@ pub fn check(creds: &Creds, attr: &Attr, want: u32) -> SysResult<()> {
     }
     let is_dir = attr.mode & S_IFMT == S_IFDIR;
     // Root may execute only what somebody may.
-    let override_all = capable(creds, cap::DAC_OVERRIDE) && (want & EXEC == 0 || is_dir || attr.mode & 0o111 != 0);
-    let override_read = capable(creds, cap::DAC_READ_SEARCH) && (want == READ || (is_dir && want & WRITE == 0));
+    let override_all =
+        capable(creds, cap::DAC_OVERRIDE) && (want & EXEC == 0 || is_dir || attr.mode & 0o111 != 0);
+    let override_read =
+        capable(creds, cap::DAC_READ_SEARCH) && (want == READ || (is_dir && want & WRITE == 0));
     if override_all || override_read { Ok(()) } else { Err(Errno::EACCES.into()) }
 }
 

@@ -90,7 +90,8 @@ const FCNTLS: &[(u32, &str)] = &[
 
 const PRCTLS: &[(u32, &str)] = &[
     (libc::PR_SET_NAME as u32, "PR_SET_NAME"),
-    (0x5356_4d41, "PR_SET_VMA"), (0x4155_5856, "PR_GET_AUXV"),
+    (0x5356_4d41, "PR_SET_VMA"),
+    (0x4155_5856, "PR_GET_AUXV"),
     (libc::PR_GET_NAME as u32, "PR_GET_NAME"),
 ];
 
@@ -195,7 +196,13 @@ const RULES: &[Row] = &[
         All,
         "threads; no process and no namespace",
     ),
-    ("openat", libc::SYS_openat, NoSys, All, "the allocator looks for vm.overcommit_memory before it shrinks; there is no file"),
+    (
+        "openat",
+        libc::SYS_openat,
+        NoSys,
+        All,
+        "the allocator looks for vm.overcommit_memory before it shrinks; there is no file",
+    ),
     ("clone3", libc::SYS_clone3, NoSys, All, "its flags lie in memory, where no filter sees them"),
     ("set_robust_list", libc::SYS_set_robust_list, Any, All, "a thread's start"),
     ("rseq", libc::SYS_rseq, Any, All, "a thread's start"),

@@ -122,8 +122,11 @@ fn makes_threads_and_processes() {
                 let regs = port.regs().unwrap();
                 let start = Regs { rip: call.args[0], rsp: call.args[1], ..regs };
                 let child = sink.child("child");
-                let made =
-                    if call.args[2] == 0 { port.spawn(&start, child.clone()) } else { port.fork(&start, child.clone()) };
+                let made = if call.args[2] == 0 {
+                    port.spawn(&start, child.clone())
+                } else {
+                    port.fork(&start, child.clone())
+                };
                 let made = made.unwrap();
                 begin(&child, made);
                 Verdict::Return(7)
@@ -147,13 +150,7 @@ fn makes_threads_and_processes() {
     assert_eq!(heard, expected);
 }
 
-guest!(
-    execs,
-    "mov dword ptr [0x600000], 1",
-    "mov eax, 1002",
-    "syscall",
-    "ud2",
-);
+guest!(execs, "mov dword ptr [0x600000], 1", "mov eax, 1002", "syscall", "ud2",);
 
 #[test]
 fn replaces_space() {
@@ -230,14 +227,7 @@ fn reports_exceptions_and_foreign_calls() {
     assert_eq!(heard[5], "X32 1");
 }
 
-guest!(
-    spins,
-    "mov r13, 0x55aa",
-    "mov eax, 1001",
-    "syscall",
-    "2: inc r14",
-    "jmp 2b",
-);
+guest!(spins, "mov r13, 0x55aa", "mov eax, 1001", "syscall", "2: inc r14", "jmp 2b",);
 
 #[test]
 fn kicks_reach_a_running_task() {
@@ -263,13 +253,7 @@ fn kicks_reach_a_running_task() {
     task.space.kill();
 }
 
-guest!(
-    parks,
-    "2: mov eax, 1001",
-    "syscall",
-    "mov rdi, rax",
-    "jmp 2b",
-);
+guest!(parks, "2: mov eax, 1001", "syscall", "mov rdi, rax", "jmp 2b",);
 
 #[test]
 fn parked_tasks_are_finished_and_kicked() {
@@ -301,12 +285,7 @@ fn parked_tasks_are_finished_and_kicked() {
     task.space.kill();
 }
 
-guest!(
-    loops,
-    "2: mov eax, 1001",
-    "syscall",
-    "jmp 2b",
-);
+guest!(loops, "2: mov eax, 1001", "syscall", "jmp 2b",);
 
 /// Not a check of speed by the clock of a busy machine, only a print: `cargo test --release -- --nocapture cost`.
 #[test]
@@ -331,7 +310,10 @@ fn cost_of_calls() {
         std::thread::sleep(std::time::Duration::from_millis(500));
         let done = count.load(std::sync::atomic::Ordering::Relaxed) - before;
         let (all, cold) = (done & 0xffff_ffff, done >> 32);
-        println!("round {round}: {} ns per call, {cold} of {all} cold", start.elapsed().as_nanos() as u64 / all.max(1));
+        println!(
+            "round {round}: {} ns per call, {cold} of {all} cold",
+            start.elapsed().as_nanos() as u64 / all.max(1)
+        );
         assert!(all > 1000);
     }
     task.space.kill();

@@ -112,7 +112,8 @@ impl Content {
     /// Writes; the contents are no longer the lower's.
     pub(crate) fn write(&mut self, fs: &MemFs, data: &[u8], offset: u64) -> SysResult<usize> {
         self.sealed(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
-        let end = offset.checked_add(data.len() as u64).filter(|e| *e <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
+        let end =
+            offset.checked_add(data.len() as u64).filter(|e| *e <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
         let size = self.size().ok_or(Errno::EIO)?;
         if end > size {
             self.sealed(F_SEAL_GROW)?;
@@ -127,8 +128,10 @@ impl Content {
         match &mut self.bytes {
             Bytes::Lower => Err(Errno::EIO.into()),
             Bytes::Memory(bytes) => {
-                let (start, end) =
-                    (usize::try_from(offset).map_err(|_| Errno::EFBIG)?, usize::try_from(end).map_err(|_| Errno::EFBIG)?);
+                let (start, end) = (
+                    usize::try_from(offset).map_err(|_| Errno::EFBIG)?,
+                    usize::try_from(end).map_err(|_| Errno::EFBIG)?,
+                );
                 if start == bytes.len() {
                     bytes.extend_from_slice(data);
                 } else {

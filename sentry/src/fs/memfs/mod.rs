@@ -74,6 +74,8 @@ impl MemFs {
 
     fn release(&self, less: u64) {
         // Never below what was charged: the contents keep count.
-        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used.saturating_sub(less)));
+        let _ = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used.saturating_sub(less)));
     }
 }

@@ -87,7 +87,14 @@ impl Node {
     }
 
     /// A node without lower. `up` is set by whoever gives it a name.
-    pub(super) fn fresh(fs: &Arc<MemFs>, ino: u64, kind: u32, owner: NewOwner, link: Vec<u8>, rdev: u64) -> Arc<Node> {
+    pub(super) fn fresh(
+        fs: &Arc<MemFs>,
+        ino: u64,
+        kind: u32,
+        owner: NewOwner,
+        link: Vec<u8>,
+        rdev: u64,
+    ) -> Arc<Node> {
         let now = crate::time::realtime();
         let meta = Meta {
             own: true,
@@ -270,7 +277,8 @@ impl Inode for Node {
                 if self.lower.is_none() && attr.nlink > 0 {
                     attr.nlink = names.subdirs().saturating_add(2);
                 }
-                attr.size = if self.lower.is_none() { names.len().saturating_mul(20) } else { attr.size.max(4096) };
+                attr.size =
+                    if self.lower.is_none() { names.len().saturating_mul(20) } else { attr.size.max(4096) };
             }
             S_IFLNK if self.lower.is_none() => attr.size = self.link.len() as u64,
             S_IFLNK => {

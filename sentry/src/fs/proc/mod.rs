@@ -61,7 +61,11 @@ impl Inode for Root {
     fn list_for(&self, task: &Task) -> SysResult<Arc<Vec<Listed>>> {
         let mut all = Vec::new();
         for (name, inode) in &self.fixed {
-            all.push(Listed { name: (*name).into(), ino: inode.attr()?.ino, kind: dirent_kind(inode.kind()) });
+            all.push(Listed {
+                name: (*name).into(),
+                ino: inode.attr()?.ino,
+                kind: dirent_kind(inode.kind()),
+            });
         }
         let mut pids: Vec<i32> = task.kernel.tree.processes().iter().map(|p| p.pid).collect();
         pids.sort_unstable();
@@ -95,7 +99,8 @@ fn link(
 /// Mounts /proc.
 pub(super) fn mount(kernel: &Arc<Kernel>) -> SysResult<()> {
     let mut fixed = system::files(kernel);
-    fixed.push((b"self", link(ino(&[b"self"]), (0, 0), |task| Ok(task.process.pid.to_string().into_bytes()))));
+    fixed
+        .push((b"self", link(ino(&[b"self"]), (0, 0), |task| Ok(task.process.pid.to_string().into_bytes()))));
     fixed.push((
         b"thread-self",
         link(ino(&[b"thread-self"]), (0, 0), |task| {
@@ -104,12 +109,15 @@ pub(super) fn mount(kernel: &Arc<Kernel>) -> SysResult<()> {
     ));
     fixed.push((b"mounts", link(ino(&[b"mounts"]), (0, 0), |_| Ok(b"self/mounts".to_vec()))));
     let at = super::set_up::place(&kernel.vfs, b"/proc", true)?;
-    kernel.vfs.mount(at, NewMount {
-        root: Dentry::root(Arc::new(Root { fixed })),
-        fstype: "proc",
-        source: "proc".to_owned(),
-        read_only: false,
-        options: "nosuid,nodev,noexec,relatime",
-    });
+    kernel.vfs.mount(
+        at,
+        NewMount {
+            root: Dentry::root(Arc::new(Root { fixed })),
+            fstype: "proc",
+            source: "proc".to_owned(),
+            read_only: false,
+            options: "nosuid,nodev,noexec,relatime",
+        },
+    );
     Ok(())
 }

@@ -14,8 +14,24 @@ use syscall_table::abi::getrlimit::*;
 use syscall_table::errno::Errno;
 
 const FILES: [&[u8]; 18] = [
-    b"maps", b"smaps", b"stat", b"statm", b"status", b"cmdline", b"environ", b"comm", b"limits", b"mountinfo", b"mounts",
-    b"cgroup", b"auxv", b"oom_score_adj", b"oom_score", b"loginuid", b"wchan", b"io",
+    b"maps",
+    b"smaps",
+    b"stat",
+    b"statm",
+    b"status",
+    b"cmdline",
+    b"environ",
+    b"comm",
+    b"limits",
+    b"mountinfo",
+    b"mounts",
+    b"cgroup",
+    b"auxv",
+    b"oom_score_adj",
+    b"oom_score",
+    b"loginuid",
+    b"wchan",
+    b"io",
 ];
 const LINKS: [&[u8]; 3] = [b"exe", b"cwd", b"root"];
 
@@ -130,7 +146,8 @@ impl Inode for Dir {
                     // Held while this very file is read.
                     let pos = file.pos.peek().unwrap_or(0);
                     let ino = file.ops.attr().map_or(0, |a| a.ino);
-                    Ok(format!("pos:\t{pos}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{ino}\n").into_bytes())
+                    Ok(format!("pos:\t{pos}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{ino}\n")
+                        .into_bytes())
                 }))
             }
             What::Net => Err(Errno::ENOENT.into()),
@@ -163,7 +180,8 @@ impl Inode for Dir {
     fn list_for(&self, asker: &Task) -> SysResult<Arc<Vec<Listed>>> {
         let task = self.who.task(asker)?;
         let mut all = Vec::new();
-        let mut add = |name: &[u8], kind| all.push(Listed { name: name.into(), ino: self.number(name), kind });
+        let mut add =
+            |name: &[u8], kind| all.push(Listed { name: name.into(), ino: self.number(name), kind });
         match self.what {
             What::Tasks => {
                 for thread in task.process.threads() {
@@ -451,9 +469,11 @@ fn mounts(asker: &Task, info: bool) -> SysResult<Vec<u8>> {
             Some(place) => place.absolute(Some(&root)).bytes,
             None => b"/".to_vec(),
         };
-        let at = String::from_utf8_lossy(&at).replace('\\', "\\134").replace(' ', "\\040").replace('\n', "\\012");
+        let at =
+            String::from_utf8_lossy(&at).replace('\\', "\\134").replace(' ', "\\040").replace('\n', "\\012");
         let access = if mount.read_only { "ro" } else { "rw" };
-        let options = if mount.options.is_empty() { access.to_owned() } else { format!("{access},{}", mount.options) };
+        let options =
+            if mount.options.is_empty() { access.to_owned() } else { format!("{access},{}", mount.options) };
         let (fstype, source) = (mount.fstype, &mount.source);
         let line = if info {
             let dev = mount.root.inode.attr().map_or(0, |a| a.dev);

@@ -3,8 +3,8 @@
 use super::super::pseudo::{Fixed, ino};
 use super::{FS, text};
 use crate::fail::SysResult;
-use crate::syscalls::uname::{RELEASE, VERSION};
 use crate::kernel::Kernel;
+use crate::syscalls::uname::{RELEASE, VERSION};
 use crate::task::Task;
 use crate::vfs::inode::Inode;
 use std::fmt::Write;
@@ -36,7 +36,8 @@ fn meminfo() -> Vec<u8> {
     let info = rustix::system::sysinfo();
     let unit = u64::from(info.mem_unit.max(1));
     let kib = |pages: u64| pages.saturating_mul(unit) / 1024;
-    let (total, free, buffers) = (kib(info.totalram as u64), kib(info.freeram as u64), kib(info.bufferram as u64));
+    let (total, free, buffers) =
+        (kib(info.totalram as u64), kib(info.freeram as u64), kib(info.bufferram as u64));
     let mut out = String::new();
     let rows = [
         ("MemTotal", total),
@@ -91,7 +92,8 @@ fn stat(task: &Task, cpus: usize) -> Vec<u8> {
     }
     let boot = crate::time::realtime().saturating_sub(now).as_secs();
     let count = task.kernel.tree.task_count();
-    let _ = write!(out, "intr 0\nctxt 0\nbtime {boot}\nprocesses {count}\nprocs_running 1\nprocs_blocked 0\n");
+    let _ =
+        write!(out, "intr 0\nctxt 0\nbtime {boot}\nprocesses {count}\nprocs_running 1\nprocs_blocked 0\n");
     out.into_bytes()
 }
 
@@ -152,8 +154,11 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"swappiness", "60"),
         line(b"nr_hugepages", "0"),
     ];
-    let inotify =
-        vec![line(b"max_queued_events", "16384"), line(b"max_user_instances", "128"), line(b"max_user_watches", "65536")];
+    let inotify = vec![
+        line(b"max_queued_events", "16384"),
+        line(b"max_user_instances", "128"),
+        line(b"max_user_watches", "65536"),
+    ];
     let sys_fs = vec![
         line(b"file-max", "1048576"),
         line(b"file-nr", "64\t0\t1048576"),
@@ -168,7 +173,13 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         dir(b"inotify", inotify),
         dir(b"epoll", vec![line(b"max_user_watches", "431922")]),
     ];
-    let core = vec![line(b"somaxconn", "4096"), line(b"rmem_max", "212992"), line(b"wmem_max", "212992"), line(b"rmem_default", "212992"), line(b"wmem_default", "212992")];
+    let core = vec![
+        line(b"somaxconn", "4096"),
+        line(b"rmem_max", "212992"),
+        line(b"wmem_max", "212992"),
+        line(b"rmem_default", "212992"),
+        line(b"wmem_default", "212992"),
+    ];
     let ipv4 = vec![
         line(b"ip_local_port_range", "32768\t60999"),
         line(b"tcp_rmem", "4096\t131072\t6291456"),
@@ -195,19 +206,24 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
             Ok(b"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tpipefs\nnodev\tsockfs\nnodev\tdevpts\nnodev\toverlay\n".to_vec())
         }),
         file(b"swaps", |_| Ok(b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_vec())),
-        file(b"devices", |_| Ok(b"Character devices:\n  1 mem\n  5 /dev/tty\n136 pts\n\nBlock devices:\n".to_vec())),
+        file(b"devices", |_| {
+            Ok(b"Character devices:\n  1 mem\n  5 /dev/tty\n136 pts\n\nBlock devices:\n".to_vec())
+        }),
         file(b"modules", |_| Ok(Vec::new())),
         file(b"partitions", |_| Ok(b"major minor  #blocks  name\n\n".to_vec())),
         file(b"diskstats", |_| Ok(Vec::new())),
         file(b"vmstat", |_| Ok(b"nr_free_pages 0\npgfault 0\npgmajfault 0\n".to_vec())),
         file(b"cgroups", |_| Ok(b"#subsys_name\thierarchy\tnum_cgroups\tenabled\n".to_vec())),
-        dir(b"sys", vec![
-            dir(b"kernel", sys_kernel),
-            dir(b"vm", vm),
-            dir(b"fs", sys_fs),
-            dir(b"net", vec![dir(b"core", core), dir(b"ipv4", ipv4)]),
-            dir(b"user", vec![line(b"max_user_namespaces", "0")]),
-        ]),
+        dir(
+            b"sys",
+            vec![
+                dir(b"kernel", sys_kernel),
+                dir(b"vm", vm),
+                dir(b"fs", sys_fs),
+                dir(b"net", vec![dir(b"core", core), dir(b"ipv4", ipv4)]),
+                dir(b"user", vec![line(b"max_user_namespaces", "0")]),
+            ],
+        ),
     ]
 }
 
