@@ -273,7 +273,7 @@ impl GoferInode {
     }
 
     /// What a kept listing says of a name. None: ask.
-    fn from_listing(&self, name: &[u8]) -> Option<SysResult<Arc<dyn Inode>>> {
+    fn listed(&self, name: &[u8]) -> Option<SysResult<Arc<dyn Inode>>> {
         let listing = self.listing.lock().clone()?;
         match listing.attrs.get(name) {
             None => Some(Err(Errno::ENOENT.into())),
@@ -289,7 +289,7 @@ impl GoferInode {
     fn walk(&self, names: &[&[u8]]) -> Found {
         self.fs.give_back();
         if let Some(first) = names.first()
-            && let Some(answer) = self.from_listing(first)
+            && let Some(answer) = self.listed(first)
         {
             return match answer {
                 Ok(inode) => Found { inodes: vec![inode], end: None },

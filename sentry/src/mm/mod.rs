@@ -337,7 +337,7 @@ impl Mm {
             return Err(crate::fail::Fail::gap(Errno::EINVAL, "mremap with old size 0"));
         }
         let mut area = area.clone();
-        if old_end > area.end && new_len > old_len || old_end > area.end && (fixed || keep) {
+        if old_end > area.end && (new_len > old_len || fixed || keep) {
             return Err(Errno::EFAULT.into());
         }
         area.advance(old - start);

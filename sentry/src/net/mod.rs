@@ -14,7 +14,6 @@ pub mod socket;
 
 use crate::fail::SysResult;
 use crate::sync::{Level, Lock};
-use addr::Addr;
 use socket::{Kind, Socket};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -26,11 +25,14 @@ const FIRST_PORT: u16 = 32768;
 const LAST_PORT: u16 = 60999;
 
 #[derive(Default)]
+/// The sockets bound to one port, with their addresses.
+type Bound = Vec<(IpAddr, Weak<Socket>)>;
+
 struct Names {
     abstracts: HashMap<Vec<u8>, Weak<Socket>>,
     /// By device and inode.
     paths: HashMap<(u64, u64), Weak<Socket>>,
-    ports: HashMap<(bool, u16), Vec<(IpAddr, Weak<Socket>)>>,
+    ports: HashMap<(bool, u16), Bound>,
     next: u16,
 }
 

@@ -30,7 +30,7 @@ fn node(cx: &mut Cx, dirfd: i32, path: Path, mode: Mode, dev: u32) -> SysResult 
         kind @ (S_IFIFO | S_IFSOCK) => NewKind::Special(kind, 0),
         kind @ (S_IFCHR | S_IFBLK) => {
             // Device 0:0 is the whiteout of overlay file systems, which anybody may make.
-            if !(kind == S_IFCHR && dev == 0) && !cx.task.creds().capable(cap::MKNOD) {
+            if (kind != S_IFCHR || dev != 0) && !cx.task.creds().capable(cap::MKNOD) {
                 return Err(Errno::EPERM.into());
             }
             NewKind::Special(kind, u64::from(dev))

@@ -173,7 +173,7 @@ fn all_cpus(cx: &Cx) -> u64 {
 }
 
 pub fn sched_getaffinity(cx: &mut Cx, pid: Pid, cpusetsize: u32, mask: Addr) -> SysResult {
-    if cpusetsize < 8 || cpusetsize % 8 != 0 {
+    if cpusetsize < 8 || !cpusetsize.is_multiple_of(8) {
         return Err(Errno::EINVAL.into());
     }
     let task = target(cx, pid)?;

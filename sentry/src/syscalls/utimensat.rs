@@ -8,7 +8,6 @@ use crate::vfs::inode::{Inode, SetAttr, SetTime};
 use crate::vfs::perm;
 use std::sync::Arc;
 use std::time::Duration;
-use syscall_table::abi::clock_gettime::*;
 use syscall_table::abi::open::*;
 use syscall_table::errno::Errno;
 

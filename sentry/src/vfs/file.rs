@@ -32,8 +32,11 @@ pub struct File {
     /// Unique in the sandbox: for epoll, locks and kcmp.
     pub id: u64,
     /// Where this description may hold locks: released with it.
-    pub(crate) locked: parking_lot::Mutex<Vec<(Arc<crate::vfs::lock::Locks>, (u64, u64))>>,
+    pub(crate) locked: parking_lot::Mutex<Vec<Held>>,
 }
+
+/// A lock table and the inode (device, number) that it was locked under.
+pub(crate) type Held = (Arc<crate::vfs::lock::Locks>, (u64, u64));
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 

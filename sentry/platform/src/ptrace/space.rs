@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
+#[expect(clippy::single_range_in_vec_init, reason = "a list of ranges that has one")]
 const RESERVED: [std::ops::Range<u64>; 1] = [layout::REGION_START..layout::TASK_END];
 
 /// One host process that holds one guest address space.
