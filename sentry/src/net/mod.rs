@@ -24,10 +24,10 @@ use syscall_table::errno::Errno;
 const FIRST_PORT: u16 = 32768;
 const LAST_PORT: u16 = 60999;
 
-#[derive(Default)]
 /// The sockets bound to one port, with their addresses.
 type Bound = Vec<(IpAddr, Weak<Socket>)>;
 
+#[derive(Default)]
 struct Names {
     abstracts: HashMap<Vec<u8>, Weak<Socket>>,
     /// By device and inode.

@@ -232,7 +232,9 @@ pub fn write(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> S
     if let Some(position) = &mut position {
         **position = offset;
     }
-    if done > 0 && let Some(place) = &file.path {
+    if done > 0
+        && let Some(place) = &file.path
+    {
         watch::tell_place(place, IN_MODIFY);
     }
     if done == 0 {

@@ -195,7 +195,8 @@ impl FileOps for Inotify {
             if end > buf.len() {
                 break;
             }
-            let head = InotifyEvent { wd: *wd, mask: *mask, cookie: *cookie, len: u32::try_from(len).unwrap_or(0) };
+            let head =
+                InotifyEvent { wd: *wd, mask: *mask, cookie: *cookie, len: u32::try_from(len).unwrap_or(0) };
             out.extend_from_slice(head.as_bytes());
             out.extend_from_slice(name);
             out.resize(end, 0);

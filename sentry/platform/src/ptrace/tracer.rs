@@ -59,9 +59,10 @@ pub fn inject(tid: i32, base: &Regs, nr: u64, args: [u64; 6]) -> Result<Injected
             Stop::Clone => child = host::new_tid(tid).ok(),
             Stop::Signal(libc::SIGTRAP) => {
                 if let Ok(now) = host::regs(tid)
-                    && now.rip == template::CALL_DONE {
-                        return Ok((now.rax as i64, child));
-                    }
+                    && now.rip == template::CALL_DONE
+                {
+                    return Ok((now.rax as i64, child));
+                }
             }
             // The page of the call is broken.
             Stop::Signal(libc::SIGSEGV | libc::SIGILL | libc::SIGBUS | libc::SIGSYS) => host::kill(tid),
