@@ -5,6 +5,7 @@
 
 use crate::fail::{Denial, Fail, SysResult};
 use crate::fs::hostfile::HostFile;
+use crate::kernel::Kernel;
 use crate::sync::{Level, Lock};
 use crate::task::Task;
 use crate::vfs::attr::Attr;
@@ -37,6 +38,8 @@ pub struct GoferFs {
     writable: bool,
     forgotten: parking_lot::Mutex<Vec<NodeId>>,
     open: parking_lot::Mutex<VecDeque<Weak<GoferInode>>>,
+    /// Whose unused names are forgotten when the gofer has no room for more nodes.
+    kernel: Weak<Kernel>,
 }
 
 /// An inode of the host.
@@ -107,13 +110,14 @@ impl GoferFs {
     ///
     /// # Errors
     /// The gofer's.
-    pub fn attach(client: &Arc<Client>, mount: u32) -> SysResult<Arc<GoferInode>> {
+    pub fn attach(kernel: &Arc<Kernel>, client: &Arc<Client>, mount: u32) -> SysResult<Arc<GoferInode>> {
         let attached = client.attach(mount).map_err(fail)?;
         let fs = Arc::new(GoferFs {
             client: client.clone(),
             writable: attached.writable,
             forgotten: parking_lot::Mutex::new(Vec::new()),
             open: parking_lot::Mutex::new(VecDeque::new()),
+            kernel: Arc::downgrade(kernel),
         });
         Ok(fs.inode(attached.root))
     }
@@ -150,10 +154,26 @@ impl GoferFs {
         })
     }
 
-    fn give_back(&self) {
+    /// Asks the gofer; when it is full, once more after giving back what nobody uses. No lock of [`Level::Dir`] or
+    /// inner may be held.
+    fn ask<T>(&self, f: impl Fn(&Client) -> gofer::client::Result<T>) -> SysResult<T> {
+        match f(&self.client) {
+            Err(GoferError::Errno(errno)) if errno == Errno::ENFILE.raw() || errno == Errno::EMFILE.raw() => {
+                if let Some(kernel) = self.kernel.upgrade() {
+                    kernel.vfs.sweep();
+                }
+                self.give_back(1);
+                f(&self.client).map_err(fail)
+            }
+            other => other.map_err(fail),
+        }
+    }
+
+    /// Gives back the nodes that are no longer used, if there are that many.
+    fn give_back(&self, least: usize) {
         let nodes = {
             let mut forgotten = self.forgotten.lock();
-            if forgotten.len() < FORGET {
+            if forgotten.len() < least {
                 return;
             }
             std::mem::take(&mut *forgotten)
@@ -178,7 +198,8 @@ impl GoferInode {
             return Ok(*node);
         }
         let (dir, name) = self.found_at.as_ref().ok_or(Errno::EIO)?;
-        let step = self.fs.client.lookup(dir.node()?, name).map_err(fail)?;
+        let parent = dir.node()?;
+        let step = self.fs.ask(|client| client.lookup(parent, name))?;
         if step.attr.mode & S_IFMT != self.kind {
             return Err(Errno::ESTALE.into());
         }
@@ -208,15 +229,16 @@ impl GoferInode {
             return Ok(fd);
         }
         let flags = protocol::OpenFlags { read: true, write, ..Default::default() };
-        let opened = match self.fs.client.open(self.node()?, flags) {
+        let node = self.node()?;
+        let opened = match self.fs.ask(|client| client.open(node, flags)) {
             // Files that may only be written.
-            Err(GoferError::Errno(libc_eacces)) if write && libc_eacces == Errno::EACCES.raw() => {
+            Err(Fail::Error(Errno::EACCES)) if write => {
                 let flags = protocol::OpenFlags { write, ..Default::default() };
-                self.fs.client.open(self.node()?, flags)
+                self.fs.ask(|client| client.open(node, flags))
             }
             other => other,
         };
-        let (fd, attr) = opened.map_err(fail)?;
+        let (fd, attr) = opened?;
         *self.attr.lock() = attr;
         let fd = Arc::new(fd);
         self.keep(slot, &fd);
@@ -287,7 +309,7 @@ impl GoferInode {
     }
 
     fn walk(&self, names: &[&[u8]]) -> Found {
-        self.fs.give_back();
+        self.fs.give_back(FORGET);
         if let Some(first) = names.first()
             && let Some(answer) = self.listed(first)
         {
@@ -296,7 +318,18 @@ impl GoferInode {
                 Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
             };
         }
-        let walk = self.node().and_then(|node| self.fs.client.walk(node, names, None).map_err(fail));
+        let walk = self.node().and_then(|node| {
+            self.fs.ask(|client| {
+                let walk = client.walk(node, names, None)?;
+                match walk.end {
+                    // Nothing was reached: as a failure of the whole, to be asked again.
+                    WalkEnd::Failed(protocol::Fault::Errno(errno)) if walk.steps.is_empty() => {
+                        Err(GoferError::Errno(errno))
+                    }
+                    _ => Ok(walk),
+                }
+            })
+        });
         match walk {
             Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
             Ok(walk) => Found {

@@ -27,7 +27,7 @@ fn room() -> u64 {
 /// What the gofer says of its mounts.
 pub fn set_up(kernel: &Arc<Kernel>, client: &Arc<::gofer::Client>, mounts: &[HostMount]) -> SysResult<()> {
     let vfs = &kernel.vfs;
-    let lower = GoferFs::attach(client, 0)?;
+    let lower = GoferFs::attach(kernel, client, 0)?;
     let root: Arc<dyn Inode> = if lower.writable() { lower } else { MemFs::overlay(lower, room())? };
     vfs.mount_root(NewMount {
         root: Dentry::root(root),
@@ -38,7 +38,7 @@ pub fn set_up(kernel: &Arc<Kernel>, client: &Arc<::gofer::Client>, mounts: &[Hos
     });
     for (number, mount) in mounts.iter().enumerate().skip(1) {
         let number = u32::try_from(number).map_err(|_| Errno::EINVAL)?;
-        let inode = GoferFs::attach(client, number)?;
+        let inode = GoferFs::attach(kernel, client, number)?;
         let at = place(vfs, &mount.at, inode.is_dir())?;
         vfs.mount(
             at,

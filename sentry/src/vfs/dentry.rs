@@ -14,6 +14,8 @@ use std::time::Duration;
 const KEPT: usize = 100_000;
 /// A directory with more names remembers no further absent ones.
 const NAMES: usize = 20_000;
+/// Directories made inside nest no deeper, and names below are not swept: both would need that much stack.
+const DEPTH: usize = 2000;
 /// How long a name of a directory that others may change is believed.
 const BELIEVED: Duration = Duration::from_millis(30);
 
@@ -90,6 +92,18 @@ impl Dentry {
     /// The directory it is in.
     pub fn parent(&self) -> Option<Arc<Dentry>> {
         self.place.lock().parent.clone()
+    }
+
+    /// Whether it lies so deep that no further directory may be made in it.
+    pub fn is_deepest(&self) -> bool {
+        let mut at = self.parent();
+        for _ in 0..DEPTH {
+            match at {
+                Some(dentry) => at = dentry.parent(),
+                None => return false,
+            }
+        }
+        true
     }
 
     /// Directory, name, and whether the name was removed.
@@ -250,10 +264,17 @@ impl Dentry {
 
     /// Forgets the names below that nobody uses.
     pub fn sweep(&self) {
+        self.sweep_below(0);
+    }
+
+    fn sweep_below(&self, depth: usize) {
+        if depth > DEPTH {
+            return;
+        }
         let some: Vec<Arc<Dentry>> =
             self.children.lock().names.values().filter_map(|child| child.clone()).collect();
         for child in &some {
-            child.sweep();
+            child.sweep_below(depth.saturating_add(1));
         }
         drop(some);
         let mut dropped = Vec::new();

@@ -139,6 +139,9 @@ impl Vfs {
         if dir.dentry.is_deleted() {
             return Err(Errno::ENOENT.into());
         }
+        if matches!(kind, NewKind::Dir) && dir.dentry.is_deepest() {
+            return Err(Fail::gap(Errno::ENOSPC, "directories nested by thousands"));
+        }
         let umask = *task.fs().umask.lock();
         let mut owner = NewOwner { mode: mode & 0o7777 & !umask, uid: creds.fsuid, gid: creds.fsgid };
         if attr.mode & S_ISGID != 0 {
