@@ -15,6 +15,8 @@ fn open_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32, mode: u32, resolve: 
     if matches!(opened, Err(Fail::Error(Errno::ENOENT)))
         && (path.starts_with(b"/proc/") || path.starts_with(b"/sys/"))
         && !numbered(&path)
+        // The root of the cgroup tree has no limit files on Linux either.
+        && !path.starts_with(b"/sys/fs/cgroup/")
     {
         let detail = format!("path {}", String::from_utf8_lossy(&path));
         return Err(Fail::gap(Errno::ENOENT, detail));
