@@ -153,7 +153,11 @@ impl Inode for Dir {
             What::Net => Err(Errno::ENOENT.into()),
             What::Namespaces => {
                 let at = NAMESPACES.iter().position(|n| n.as_bytes() == name).ok_or(Errno::ENOENT)?;
-                let target = format!("{}:[{}]", NAMESPACES.get(at).unwrap_or(&""), 4_026_531_835_usize.saturating_add(at));
+                let target = format!(
+                    "{}:[{}]",
+                    NAMESPACES.get(at).unwrap_or(&""),
+                    4_026_531_835_usize.saturating_add(at)
+                );
                 Ok(super::link(self.number(name), self.owner, move |_| Ok(target.clone().into_bytes())))
             }
             What::Process | What::Thread => match name {
