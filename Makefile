@@ -8,7 +8,7 @@ all:
 test:
 	cargo build --release -p lazaret
 	cargo build --release -p guest-tests
-	cargo test --workspace
+	LAZARET_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/lazaret cargo test --workspace
 
 # Formatting, lints, generated pages.
 lint:
