@@ -21,6 +21,8 @@ pub struct PtracePort<'a> {
     space: Arc<Process>,
     /// What the task goes on with.
     pub stopped: Stopped,
+    /// The call was finished while an event was being handled, and its value is in the registers already.
+    pub finished: bool,
     /// The signal that ended the thread, if the port noticed that it did.
     pub lost: Option<i32>,
 }
@@ -47,7 +49,7 @@ impl<'a> PtracePort<'a> {
         space: Arc<Process>,
         stopped: Stopped,
     ) -> PtracePort<'a> {
-        PtracePort { tracer, task, tid, space, stopped, lost: None }
+        PtracePort { tracer, task, tid, space, stopped, finished: false, lost: None }
     }
 
     fn load(&mut self) -> Result<Regs, Gone> {
@@ -117,6 +119,12 @@ impl Port for PtracePort<'_> {
     }
 
     fn regs(&mut self) -> Result<Regs, Gone> {
+        self.load()?;
+        // Finished by another thread since the event began: its value shows from then on.
+        if let Some(value) = self.task.lock().early.take() {
+            self.stopped.set_rax(value);
+            self.finished = true;
+        }
         self.load()
     }
 

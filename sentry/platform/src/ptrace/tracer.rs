@@ -305,7 +305,8 @@ impl Tracer {
                 return;
             };
             let verdict = match (verdict, st.early.take()) {
-                (Verdict::Park, Some(value)) => Verdict::Return(value),
+                (Verdict::Park | Verdict::Resume, Some(value)) => Verdict::Return(value),
+                (Verdict::Park, None) if port.finished => Verdict::Resume,
                 (verdict, _) => verdict,
             };
             if let Verdict::Return(value) = verdict {
