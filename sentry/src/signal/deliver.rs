@@ -131,5 +131,10 @@ fn gone(task: &Arc<Task>) -> Outcome {
 
 fn next(task: &Task) -> Option<Siginfo> {
     let mask = task.signals.lock().mask;
-    mask::take(task, !mask)
+    let taken = mask::take(task, !mask);
+    if taken.is_none() {
+        // Another thread may have taken what this one was told of.
+        mask::refresh(task);
+    }
+    taken
 }
