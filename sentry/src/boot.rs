@@ -2,7 +2,7 @@
 
 use crate::fail::SysResult;
 use crate::fs::host_stream::HostStream;
-use crate::fs::host_tty::{HostTty, Job};
+use crate::fs::host_tty::HostTty;
 use crate::kernel::{Config, Kernel};
 use crate::reactor::Reactor;
 use crate::report::{Report, Wanted};
@@ -10,7 +10,9 @@ use crate::task::boot::Init;
 use crate::task::creds::Creds;
 use crate::task::limits::Limits;
 use crate::task::start::Place;
+use crate::task::tree::FIRST;
 use crate::time::Timers;
+use crate::tty::job::Job;
 use crate::vfs::fdtable::FdTable;
 use crate::vfs::file::File;
 use crate::vfs::fscontext::FsContext;
@@ -78,8 +80,8 @@ impl Sandbox {
     pub fn build(self) -> Result<Ready, String> {
         let timers = Arc::new(Timers::new());
         let reactor = Reactor::new(timers.clone()).map_err(|e| format!("reactor: {e}"))?;
-        let job = self.tty.is_some().then(Arc::<Job>::default);
-        let tty = self.tty.zip(job.as_ref()).map(|(fd, job)| HostTty::open(&reactor, fd, job));
+        let job = self.tty.is_some().then(|| Arc::new(Job::of(FIRST)));
+        let tty = self.tty.zip(job.as_ref()).map(|(fd, job)| HostTty::new(&reactor, fd, job));
         let kernel = Arc::new(Kernel {
             platform: self.platform,
             tree: Default::default(),

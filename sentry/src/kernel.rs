@@ -25,8 +25,8 @@ pub struct Kernel {
     pub net: crate::net::Net,
     /// What went wrong, and traces.
     pub report: Report,
-    /// The terminal that the sandbox was started on, for /dev/tty.
-    pub tty: Option<Arc<crate::vfs::file::File>>,
+    /// The terminal that the sandbox was started on: the first session has it.
+    pub tty: Option<Arc<crate::fs::host_tty::HostTty>>,
     /// Limits and identity of the sandbox.
     pub config: Config,
 }

@@ -23,5 +23,6 @@ pub mod sync;
 pub mod syscalls;
 pub mod task;
 pub mod time;
+pub mod tty;
 pub mod vfs;
 pub mod wait;

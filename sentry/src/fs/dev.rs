@@ -34,19 +34,8 @@ pub(super) fn open(rdev: u64, inode: Arc<dyn Inode>, task: &Arc<Task>) -> SysRes
         (1, 7) => Kind::Full,
         (1, 8 | 9) => Kind::Random,
         (5, 0) => {
-            // The controlling terminal: the one that the sandbox was started on, else what a standard file is.
-            let files = task.files();
-            let tty = [2, 1, 0].into_iter().filter_map(|fd| files.get(fd).ok());
-            return task
-                .kernel
-                .tty
-                .clone()
-                .into_iter()
-                .chain(tty)
-                .filter(|f| f.downcast::<super::host_tty::HostTty>().is_some())
-                .map(|f| f.ops.clone())
-                .next()
-                .ok_or(Errno::ENXIO.into());
+            let tty = task.process.ctty.lock().clone();
+            return tty.ok_or(Errno::ENXIO)?.open_again(inode);
         }
         _ => return Err(Errno::ENXIO.into()),
     };

@@ -8,20 +8,20 @@ use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::kernel::Kernel;
 use crate::reactor::Reactor;
-use crate::signal::{bit, mask, send};
+use crate::signal::send;
 use crate::task::tree::FIRST;
 use crate::vfs::attr::Attr;
-use crate::vfs::file::{File, FileOps, Written};
+use crate::tty::Terminal;
+use crate::tty::job::{self, Job};
+use crate::vfs::file::{File, FileOps, Written, o};
+use crate::vfs::inode::Inode;
 use crate::wait::{Ready, WaitQueue};
 use platform::hostio;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno as HostErrno;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
-use syscall_table::abi::ioctl::{
-    TCSBRK, TCSBRKP, TIOCGPGRP, TIOCGSID, TIOCNOTTY, TIOCSCTTY, TIOCSPGRP, TIOCSWINSZ, TOSTOP,
-};
-use syscall_table::abi::sigaction::{SIG_IGN, SIGTTIN, SIGTTOU};
+use std::sync::{Arc, Weak};
+use syscall_table::abi::ioctl::{TCSBRK, TCSBRKP, TIOCSWINSZ, TOSTOP};
+use syscall_table::abi::sigaction::{SIGTTIN, SIGTTOU};
 use syscall_table::errno::Errno;
 
 const TCGETS: u32 = 0x5401;
@@ -34,26 +34,9 @@ pub struct HostTty {
     /// The descriptor is the sentry's own and does not wait.
     nowait: bool,
     queue: Arc<WaitQueue>,
+    /// The same for all descriptors of the terminal.
     job: Arc<Job>,
-}
-
-/// Which session has the terminal and which of its groups is in the foreground; the same for all descriptors of it.
-pub struct Job {
-    session: AtomicI32,
-    foreground: AtomicI32,
-}
-
-impl Default for Job {
-    fn default() -> Self {
-        Job { session: AtomicI32::new(FIRST), foreground: AtomicI32::new(FIRST) }
-    }
-}
-
-impl Job {
-    /// The group that the terminal's signals go to.
-    pub fn foreground(&self) -> i32 {
-        self.foreground.load(Ordering::SeqCst)
-    }
+    me: Weak<HostTty>,
 }
 
 fn host<T>(result: std::io::Result<T>) -> SysResult<T> {
@@ -62,36 +45,19 @@ fn host<T>(result: std::io::Result<T>) -> SysResult<T> {
 
 impl HostTty {
     /// Over a descriptor of a terminal.
-    pub fn open(reactor: &Reactor, fd: OwnedFd, job: &Arc<Job>) -> Arc<File> {
+    pub fn new(reactor: &Reactor, fd: OwnedFd, job: &Arc<Job>) -> Arc<HostTty> {
         let queue = Arc::new(WaitQueue::new());
         // A terminal can be watched.
         let _ = reactor.watch(fd.as_fd(), queue.clone());
-        let flags = inherited_flags(&fd);
-        let nowait = flags & crate::vfs::file::o::O_NONBLOCK != 0;
-        let tty = HostTty { fd, nowait, queue, job: job.clone() };
-        // Whether the guest wants to wait is its own affair: nobody outside sees the flag.
-        File::new(Arc::new(tty), flags & !crate::vfs::file::o::O_NONBLOCK, None)
+        let nowait = inherited_flags(&fd) & o::O_NONBLOCK != 0;
+        Arc::new_cyclic(|me| HostTty { fd, nowait, queue, job: job.clone(), me: me.clone() })
     }
 
-    /// Stops a background process that reads or changes the terminal (POSIX, "The Controlling Terminal").
-    fn check_job(&self, cx: &Cx, signal: i32) -> SysResult<()> {
-        let tree = &cx.kernel().tree;
-        let process = &cx.task.process;
-        let group = tree.pgid(process.pid);
-        if tree.sid(process.pid) != self.job.session.load(Ordering::SeqCst) || group == self.job.foreground()
-        {
-            return Ok(());
-        }
-        let ignored = process.sighand().get(signal).sa_handler == SIG_IGN;
-        if ignored || mask::get(cx.task) & bit(signal) != 0 {
-            return if signal == SIGTTIN { Err(Errno::EIO.into()) } else { Ok(()) };
-        }
-        if tree.lock().is_orphaned(group) {
-            return Err(Errno::EIO.into());
-        }
-        send::to_group(cx.kernel(), group, signal);
-        // The signal is pending now, which ends the call; it is made again after the stop.
-        cx.block(Restart::Sys)
+    /// A description of one.
+    pub fn open(reactor: &Reactor, fd: OwnedFd, job: &Arc<Job>) -> Arc<File> {
+        let flags = inherited_flags(&fd);
+        // Whether the guest wants to wait is its own affair: nobody outside sees the flag.
+        File::new(HostTty::new(reactor, fd, job), flags & !o::O_NONBLOCK, None)
     }
 
     fn stops_output(&self) -> bool {
@@ -99,59 +65,25 @@ impl HostTty {
         let local = flags.as_deref().and_then(|t| t.get(12..16)?.first_chunk::<4>().copied());
         local.is_some_and(|bytes| u32::from_ne_bytes(bytes) & TOSTOP != 0)
     }
+}
 
-    fn group_request(&self, cx: &mut Cx, request: u32, arg: u64) -> SysResult {
-        let pid = cx.task.process.pid;
-        let sid = cx.kernel().tree.sid(pid);
-        let session = self.job.session.load(Ordering::SeqCst);
-        match request {
-            TIOCSCTTY => {
-                if sid != session && sid != pid {
-                    return Err(Errno::EPERM.into());
-                }
-                self.job.session.store(sid, Ordering::SeqCst);
-                self.job.foreground.store(cx.kernel().tree.pgid(pid), Ordering::SeqCst);
-                Ok(0)
-            }
-            _ if sid != session => Err(Errno::ENOTTY.into()),
-            TIOCGPGRP => {
-                cx.copy_out(arg, &self.job.foreground().to_ne_bytes())?;
-                Ok(0)
-            }
-            TIOCGSID => {
-                cx.copy_out(arg, &session.to_ne_bytes())?;
-                Ok(0)
-            }
-            TIOCNOTTY => {
-                if sid == pid {
-                    self.job.session.store(0, Ordering::SeqCst);
-                }
-                Ok(0)
-            }
-            _ => {
-                self.check_job(cx, SIGTTOU)?;
-                let mut bytes = [0; 4];
-                cx.copy_in(arg, &mut bytes)?;
-                let group = i32::from_ne_bytes(bytes);
-                if group < 0 {
-                    return Err(Errno::EINVAL.into());
-                }
-                match cx.kernel().tree.group_session(group) {
-                    None => Err(Errno::ESRCH.into()),
-                    Some(other) if other != session => Err(Errno::EPERM.into()),
-                    Some(_) => {
-                        self.job.foreground.store(group, Ordering::SeqCst);
-                        Ok(0)
-                    }
-                }
-            }
-        }
+impl Terminal for HostTty {
+    fn job(&self) -> &Job {
+        &self.job
+    }
+
+    fn open_again(self: Arc<Self>, _: Arc<dyn Inode>) -> SysResult<Arc<dyn FileOps>> {
+        Ok(self)
+    }
+
+    fn device(&self) -> u64 {
+        host_attr(&self.fd).map_or(0, |attr| attr.rdev)
     }
 }
 
 impl FileOps for HostTty {
     fn read(&self, cx: &mut Cx, file: &File, buf: &mut [u8], _offset: u64) -> SysResult<usize> {
-        self.check_job(cx, SIGTTIN)?;
+        self.job.check(cx, SIGTTIN)?;
         cx.wait_on(&self.queue, Ready::IN | Ready::HUP);
         let ready = self.nowait || readiness(self.fd.as_fd()).intersects(Ready::IN | Ready::HUP | Ready::ERR);
         let got = if ready { rustix::io::read(&self.fd, &mut *buf) } else { Err(HostErrno::AGAIN) };
@@ -163,7 +95,7 @@ impl FileOps for HostTty {
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
         if self.stops_output() {
-            self.check_job(cx, SIGTTOU)?;
+            self.job.check(cx, SIGTTOU)?;
         }
         cx.wait_on(&self.queue, Ready::OUT);
         let got = if self.nowait {
@@ -191,10 +123,11 @@ impl FileOps for HostTty {
         host_attr(&self.fd)
     }
 
-    fn ioctl(&self, cx: &mut Cx, _file: &File, request: u32, arg: u64) -> SysResult {
+    fn ioctl(&self, cx: &mut Cx, file: &File, request: u32, arg: u64) -> SysResult {
         let fd = self.fd.as_fd();
-        if matches!(request, TIOCGPGRP | TIOCSPGRP | TIOCGSID | TIOCSCTTY | TIOCNOTTY) {
-            return self.group_request(cx, request, arg);
+        let terminal: Option<Arc<dyn Terminal>> = self.me.upgrade().map(|me| me as Arc<dyn Terminal>);
+        if let Some(done) = terminal.and_then(|me| job::ioctl(cx, file, &me, false, request, arg)) {
+            return done;
         }
         if hostio::get_size(request).is_some() {
             let bytes = host(hostio::ioctl_get(fd, request))?;
@@ -203,7 +136,7 @@ impl FileOps for HostTty {
         }
         if let Some(size) = hostio::set_size(request) {
             if request != TIOCSWINSZ {
-                self.check_job(cx, SIGTTOU)?;
+                self.job.check(cx, SIGTTOU)?;
             }
             let mut bytes = vec![0; size];
             cx.copy_in(arg, &mut bytes)?;
@@ -211,7 +144,7 @@ impl FileOps for HostTty {
             return Ok(0);
         }
         if hostio::takes_value(request) {
-            self.check_job(cx, SIGTTOU)?;
+            self.job.check(cx, SIGTTOU)?;
             host(hostio::ioctl_value(fd, request, arg))?;
             return Ok(0);
         }

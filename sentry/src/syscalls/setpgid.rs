@@ -64,5 +64,8 @@ pub fn setsid(cx: &mut Cx) -> SysResult {
     let node = tree.node_mut(own)?;
     node.pgid = own;
     node.sid = own;
+    drop(tree);
+    crate::tty::job::leave(&cx.task.process);
+    cx.task.process.old_foreground.store(0, Ordering::SeqCst);
     Ok(own as u64)
 }

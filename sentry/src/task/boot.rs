@@ -10,6 +10,7 @@ use crate::fail::SysResult;
 use crate::kernel::Kernel;
 use crate::mm::Mm;
 use crate::signal::{SigHand, TaskSignals};
+use crate::tty::Terminal;
 use crate::vfs::fdtable::FdTable;
 use crate::vfs::fscontext::FsContext;
 use platform::{MemFault, Space};
@@ -67,6 +68,7 @@ impl Kernel {
         let process = Process::new(pid, Arc::new(SigHand::default()), init.limits);
         let program = Program { path: init.path, argv: init.argv, envp: init.envp };
         let uid = init.creds.uid;
+        *process.ctty.lock() = self.tty.clone().map(|tty| tty as Arc<dyn Terminal>);
         let task = Task::new(
             self,
             pid,

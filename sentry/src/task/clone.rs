@@ -243,6 +243,8 @@ fn new_process(parent: &Arc<Task>, pid: i32, flags: u64) -> Arc<Process> {
     *process.argv.lock() = argv;
     let envp = old.envp.lock().clone();
     *process.envp.lock() = envp;
+    let ctty = old.ctty.lock().clone();
+    *process.ctty.lock() = ctty;
     let exe = old.exe_file.lock().clone();
     *process.exe_file.lock() = exe;
     process.personality.store(old.personality.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -131,6 +131,9 @@ struct Aftermath {
 /// The process has no tasks left: it becomes a zombie, its children get a new parent, its parent learns of it.
 fn finish(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
     let mut after = Aftermath { signals: Vec::new(), wake: Vec::new() };
+    if process.pid != FIRST {
+        crate::tty::job::leader_ends(kernel, process);
+    }
     let exe = process.exe.lock().clone();
     let argv = process.argv.lock().clone();
     kernel.report.ended(process.pid, &exe, &argv, status);

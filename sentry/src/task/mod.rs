@@ -120,6 +120,10 @@ pub struct Process {
     pub usage: Lock<usage::Usage>,
     /// Timers that send signals.
     pub timers: crate::time::posix::ProcessTimers,
+    /// The controlling terminal.
+    pub ctty: Lock<Option<Arc<dyn crate::tty::Terminal>>>,
+    /// Of a session leader whose terminal has hung up: the group that was in the foreground there, else 0.
+    pub(crate) old_foreground: AtomicI32,
     /// execve(2) has happened (setpgid(2) of a parent is refused then).
     pub(crate) execed: AtomicBool,
 }
@@ -149,6 +153,8 @@ impl Process {
             leader_status: AtomicI32::new(0),
             usage: Lock::new(Level::Field, usage::Usage::default()),
             timers: crate::time::posix::ProcessTimers::default(),
+            ctty: Lock::new(Level::Field, None),
+            old_foreground: AtomicI32::new(0),
             execed: AtomicBool::new(false),
         })
     }
