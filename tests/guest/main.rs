@@ -15,7 +15,7 @@ macro_rules! verbs {
 }
 
 verbs! {
-    attr close dup exec fcntl files futex getdents ids lseek mmap names open pipe pread process
+    attr close dup exec fcntl files futex getdents ids lseek mmap names netlink open pipe pread process
     read signal socket stat time wait write
 }
 

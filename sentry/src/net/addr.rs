@@ -17,6 +17,8 @@ pub enum Addr {
     Abstract(Vec<u8>),
     /// AF_INET, AF_INET6.
     Ip(SocketAddr),
+    /// AF_NETLINK: port and groups.
+    Netlink(u32, u32),
     /// AF_UNSPEC: dissolves a datagram socket's connection.
     None,
 }
@@ -72,6 +74,11 @@ impl Addr {
                 Some(_) => Addr::Path(path.split(|b| *b == 0).next().unwrap_or_default().to_vec()),
             });
         }
+        if family == AF_NETLINK {
+            let port = u32::from_ne_bytes(array(bytes, 4).ok_or(Errno::EINVAL)?);
+            let groups = u32::from_ne_bytes(array(bytes, 8).ok_or(Errno::EINVAL)?);
+            return Ok(Addr::Netlink(port, groups));
+        }
         let port = u16::from_be_bytes(array(bytes, 2).ok_or(Errno::EINVAL)?);
         let ip: IpAddr = match family {
             AF_INET if bytes.len() >= 16 => Ipv4Addr::from(array::<4>(bytes, 4).ok_or(Errno::EINVAL)?).into(),
@@ -89,7 +96,12 @@ impl Addr {
         match self {
             Addr::Unnamed | Addr::None => {
                 if family != AF_UNIX {
-                    out.resize(if family == AF_INET { 16 } else { 28 }, 0);
+                    let len = match family {
+                        AF_INET => 16,
+                        AF_NETLINK => 12,
+                        _ => 28,
+                    };
+                    out.resize(len, 0);
                 }
             }
             Addr::Path(path) => {
@@ -99,6 +111,11 @@ impl Addr {
             Addr::Abstract(name) => {
                 out.push(0);
                 out.extend_from_slice(name);
+            }
+            Addr::Netlink(port, groups) => {
+                out.extend_from_slice(&[0; 2]);
+                out.extend_from_slice(&port.to_ne_bytes());
+                out.extend_from_slice(&groups.to_ne_bytes());
             }
             Addr::Ip(at) => {
                 out.extend_from_slice(&at.port().to_be_bytes());

@@ -4,11 +4,16 @@
 //! - [`addr`]: addresses and their ABI form.
 //! - [`socket`]: one socket; sending puts into the receiver's inbox.
 //! - [`control`]: control messages (SCM_RIGHTS, SCM_CREDENTIALS).
+//! - [`iface`]: the one interface; [`netlink`]: questions about it and about sockets.
+//! - [`listing`]: which sockets there are.
 //!
 //! Locks: the names, then one socket; never two sockets at once.
 
 pub mod addr;
 pub mod control;
+pub mod iface;
+pub mod listing;
+pub mod netlink;
 pub mod option;
 pub mod socket;
 
@@ -24,35 +29,96 @@ use syscall_table::errno::Errno;
 const FIRST_PORT: u16 = 32768;
 const LAST_PORT: u16 = 60999;
 
-/// The sockets bound to one port, with their addresses.
-type Bound = Vec<(IpAddr, Weak<Socket>)>;
+/// One socket bound to a port.
+struct Bound {
+    ip: IpAddr,
+    /// IPV6_V6ONLY: the wildcard of IPv6 leaves IPv4 alone (ipv6(7)).
+    v6_only: bool,
+    socket: Weak<Socket>,
+}
+
+impl Bound {
+    /// Whether what is sent to `wanted` may reach it.
+    fn covers(&self, wanted: IpAddr) -> bool {
+        self.ip.is_unspecified() && (self.ip.is_ipv6() && !self.v6_only || self.ip.is_ipv4() == is_v4(wanted))
+            || self.ip.to_canonical() == wanted.to_canonical()
+    }
+
+    /// Whether both could be meant by one address.
+    fn conflicts(&self, other: &Bound) -> bool {
+        self.covers(other.ip) || other.covers(self.ip)
+    }
+}
+
+fn is_v4(ip: IpAddr) -> bool {
+    ip.to_canonical().is_ipv4()
+}
 
 #[derive(Default)]
 struct Names {
     abstracts: HashMap<Vec<u8>, Weak<Socket>>,
     /// By device and inode.
     paths: HashMap<(u64, u64), Weak<Socket>>,
-    ports: HashMap<(bool, u16), Bound>,
+    ports: HashMap<(bool, u16), Vec<Bound>>,
     next: u16,
+}
+
+/// The sockets that exist. Ended ones are forgotten when the list has doubled.
+#[derive(Default)]
+struct All {
+    list: Vec<Weak<Socket>>,
+    live: usize,
+    /// The last port number of an AF_NETLINK socket that was chosen.
+    port: u32,
 }
 
 /// Bound names of one sandbox.
 pub struct Net {
     names: Lock<Names>,
+    all: Lock<All>,
 }
 
 impl Default for Net {
     fn default() -> Self {
-        Net { names: Lock::new(Level::Inode, Names { next: FIRST_PORT, ..Names::default() }) }
+        Net {
+            names: Lock::new(Level::Inode, Names { next: FIRST_PORT, ..Names::default() }),
+            all: Lock::new(Level::Inode, All::default()),
+        }
     }
 }
 
-fn covers(bound: IpAddr, wanted: IpAddr) -> bool {
-    bound.is_unspecified() && (bound.is_ipv6() || wanted.is_ipv4())
-        || bound.to_canonical() == wanted.to_canonical()
-}
-
 impl Net {
+    /// Notes a new socket, for [`Net::sockets`].
+    fn note(&self, socket: &Arc<Socket>) {
+        let mut all = self.all.lock();
+        if all.list.len() > all.live.saturating_mul(2).saturating_add(64) {
+            all.list.retain(|s| s.strong_count() > 0);
+            all.live = all.list.len();
+        }
+        all.list.push(Arc::downgrade(socket));
+    }
+
+    /// All sockets, in the order of their making.
+    pub fn sockets(&self) -> Vec<Arc<Socket>> {
+        self.all.lock().list.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// A port number for an AF_NETLINK socket: the process's id first, as Linux does, then others that no process has.
+    pub fn netlink_port(&self, pid: i32) -> u32 {
+        let taken: Vec<u32> = self.sockets().iter().filter_map(|s| s.netlink_port()).collect();
+        let own = u32::try_from(pid).unwrap_or(0);
+        let mut all = self.all.lock();
+        if own != 0 && !taken.contains(&own) {
+            return own;
+        }
+        loop {
+            all.port = all.port.wrapping_sub(1) | 0x8000_0000;
+            if !taken.contains(&all.port) {
+                return all.port;
+            }
+        }
+    }
+
     /// Binds an abstract name.
     ///
     /// # Errors
@@ -106,6 +172,7 @@ impl Net {
             return Err(Errno::EADDRNOTAVAIL.into());
         }
         let stream = socket.kind == Kind::Stream;
+        let v6_only = socket.v6_only();
         let mut names = self.names.lock();
         if to.port() == 0 {
             let mut tries = LAST_PORT - FIRST_PORT;
@@ -113,7 +180,7 @@ impl Net {
                 let port = names.next;
                 names.next = if port >= LAST_PORT { FIRST_PORT } else { port + 1 };
                 let list = names.ports.entry((stream, port)).or_default();
-                list.retain(|(_, s)| s.strong_count() > 0);
+                list.retain(|b| b.socket.strong_count() > 0);
                 if list.is_empty() {
                     to.set_port(port);
                     break;
@@ -122,17 +189,18 @@ impl Net {
             }
         }
         let list = names.ports.entry((stream, to.port())).or_default();
-        list.retain(|(_, s)| s.strong_count() > 0);
-        for (ip, other) in list.iter() {
-            if !covers(*ip, to.ip()) && !covers(to.ip(), *ip) {
+        list.retain(|b| b.socket.strong_count() > 0);
+        let new = Bound { ip: to.ip(), v6_only: v6_only && to.is_ipv6(), socket: Arc::downgrade(socket) };
+        for other in list.iter() {
+            if !other.conflicts(&new) {
                 continue;
             }
-            let shared = reuse && other.upgrade().is_some_and(|o| o.shares_port());
+            let shared = reuse && other.socket.upgrade().is_some_and(|o| o.shares_port());
             if !shared {
                 return Err(Errno::EADDRINUSE.into());
             }
         }
-        list.push((to.ip(), Arc::downgrade(socket)));
+        list.push(new);
         Ok(to)
     }
 
@@ -141,7 +209,7 @@ impl Net {
         let found: Vec<_> = {
             let names = self.names.lock();
             let list = names.ports.get(&(stream, to.port()))?;
-            list.iter().filter(|(ip, _)| covers(*ip, to.ip())).filter_map(|(_, s)| s.upgrade()).collect()
+            list.iter().filter(|b| b.covers(to.ip())).filter_map(|b| b.socket.upgrade()).collect()
         };
         found.into_iter().find(|s| !stream || s.is_listening())
     }

@@ -1,5 +1,6 @@
 //! Socket options (socket(7), tcp(7), ip(7)): those with an effect here, and those that are remembered.
 
+use super::addr::Addr;
 use super::socket::{Kind, Socket};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
@@ -31,11 +32,23 @@ fn remembered(level: i32, name: i32) -> Option<i32> {
         // IP_TOS, IP_TTL, IP_RECVERR, IP_PKTINFO, IP_MTU_DISCOVER, IP_BIND_ADDRESS_NO_PORT
         (SOL_IP, 2) => 64,
         (SOL_IP, 1 | 8 | 10 | 11 | 24) => 0,
-        // IPV6_V6ONLY, IPV6_UNICAST_HOPS, IPV6_RECVERR, IPV6_RECVPKTINFO, IPV6_TCLASS
+        // IPV6_UNICAST_HOPS, IPV6_RECVERR, IPV6_RECVPKTINFO, IPV6_TCLASS
         (SOL_IPV6, 16) => 64,
-        (SOL_IPV6, 25 | 26 | 49 | 67) => 0,
+        (SOL_IPV6, 25 | IPV6_V6ONLY | 49 | 67) => 0,
+        (SOL_NETLINK, NETLINK_ADD_MEMBERSHIP..=NETLINK_GET_STRICT_CHK) => 0,
         _ => return None,
     })
+}
+
+/// Whether a socket has options of a level at all.
+fn applies(socket: &Socket, level: i32) -> bool {
+    match level {
+        SOL_IPV6 => socket.family == AF_INET6,
+        SOL_IP => matches!(socket.family, AF_INET | AF_INET6),
+        SOL_TCP => matches!(socket.family, AF_INET | AF_INET6) && socket.kind == Kind::Stream,
+        SOL_NETLINK => socket.family == AF_NETLINK,
+        _ => true,
+    }
 }
 
 fn missing(level: i32, name: i32) -> Fail {
@@ -69,7 +82,7 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
         }
         _ => {}
     }
-    if remembered(level, name).is_none() {
+    if remembered(level, name).is_none() || !applies(socket, level) {
         return Err(missing(level, name));
     }
     let value = bytes.get(..4).and_then(|b| b.try_into().ok()).map(i32::from_ne_bytes);
@@ -82,7 +95,11 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
         // Linux doubles what it is asked for.
         value = value.clamp(1152, 212_992).saturating_mul(2);
     }
-    socket.state.lock().options.insert((level, name), value);
+    let mut state = socket.state.lock();
+    if (level, name) == (SOL_IPV6, IPV6_V6ONLY) && state.local != Addr::Unnamed {
+        return Err(Errno::EINVAL.into());
+    }
+    state.options.insert((level, name), value);
     Ok(())
 }
 
@@ -95,13 +112,11 @@ pub fn get(socket: &Socket, level: i32, name: i32) -> SysResult<Vec<u8>> {
     let wait = |wait: Option<Duration>| Ok(time::to_timeval(wait.unwrap_or_default()).as_bytes().to_vec());
     let int = |value: i32| Ok(value.to_ne_bytes().to_vec());
     match (level, name) {
-        (SOL_SOCKET, SO_TYPE) => int(socket.kind.abi()),
+        (SOL_SOCKET, SO_TYPE) => {
+            int(state.options.get(&(level, name)).copied().unwrap_or(socket.kind.abi()))
+        }
         (SOL_SOCKET, SO_DOMAIN) => int(socket.family),
-        (SOL_SOCKET, SO_PROTOCOL) => int(match (socket.family, socket.kind) {
-            (AF_UNIX, _) => 0,
-            (_, Kind::Stream) => IPPROTO_TCP,
-            _ => IPPROTO_UDP,
-        }),
+        (SOL_SOCKET, SO_PROTOCOL) => int(socket.protocol),
         (SOL_SOCKET, SO_ERROR) => int(state.error.take().map_or(0, |e| e.raw())),
         (SOL_SOCKET, SO_ACCEPTCONN) => int(i32::from(state.backlog.is_some())),
         (SOL_SOCKET, SO_RCVTIMEO | SO_RCVTIMEO_NEW) => wait(state.receive_wait),

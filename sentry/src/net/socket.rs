@@ -2,6 +2,7 @@
 
 use super::addr::{self, Addr};
 use super::control::Ancillary;
+use super::listing::{self, Row};
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::ipc::{anonymous_attr, next_ino};
@@ -100,6 +101,10 @@ pub struct Socket {
     /// What changes. Never held together with another socket's.
     pub state: Lock<State>,
     queue: WaitQueue,
+    /// IPPROTO_* or NETLINK_*
+    pub protocol: i32,
+    /// Effective user of its maker.
+    uid: u32,
     kernel: Weak<Kernel>,
     me: Weak<Socket>,
     /// Inode number, and cookie.
@@ -123,17 +128,103 @@ pub struct Received {
 }
 
 impl Socket {
-    /// An unconnected socket.
-    pub fn new(kernel: &Arc<Kernel>, family: i32, kind: Kind) -> Arc<Socket> {
-        Arc::new_cyclic(|me| Socket {
+    /// An unconnected socket of the user `uid`.
+    pub fn new(kernel: &Arc<Kernel>, family: i32, kind: Kind, protocol: i32, uid: u32) -> Arc<Socket> {
+        let socket = Arc::new_cyclic(|me| Socket {
             family,
             kind,
+            protocol,
+            uid,
             state: Lock::new(Level::Object, State::default()),
             queue: WaitQueue::new(),
             kernel: Arc::downgrade(kernel),
             me: me.clone(),
             ino: next_ino(),
-        })
+        });
+        kernel.net.note(&socket);
+        socket
+    }
+
+    /// What lists of sockets show. None: nothing yet (neither bound nor connected), which Linux leaves out of them.
+    pub fn row(&self) -> Option<Row> {
+        let (mut row, peer) = {
+            let state = self.state.lock();
+            let unix = self.family == AF_UNIX;
+            let tcp_state = match (&state.backlog, state.connected, self.kind) {
+                (Some(_), ..) => listing::LISTEN,
+                (None, true, Kind::Stream) if !unix && state.eof => listing::CLOSE_WAIT,
+                (None, true, _) => listing::ESTABLISHED,
+                _ => listing::CLOSE,
+            };
+            let ip = |addr: &Addr| match addr {
+                Addr::Ip(at) => *at,
+                _ => listing::nowhere(self.family),
+            };
+            if !unix && state.local == Addr::Unnamed {
+                return None;
+            }
+            let waiting = state.backlog.as_ref().map(|b| b.waiting.len());
+            let row = Row {
+                family: self.family,
+                kind: self.kind.abi(),
+                state: tcp_state,
+                ino: self.ino,
+                peer: 0,
+                uid: self.uid,
+                name: if unix { state.local.clone() } else { Addr::Unnamed },
+                local: ip(&state.local),
+                remote: ip(&state.remote),
+                received: u32::try_from(waiting.unwrap_or(state.bytes)).unwrap_or(u32::MAX),
+                room: state.backlog.as_ref().map_or(0, |b| u32::try_from(b.most.saturating_sub(1)).unwrap_or(u32::MAX)),
+            };
+            (row, state.peer.as_ref().and_then(Weak::upgrade))
+        };
+        row.peer = peer.map_or(0, |p| p.ino);
+        Some(row)
+    }
+
+    /// The port number of a bound AF_NETLINK socket.
+    pub fn netlink_port(&self) -> Option<u32> {
+        if self.family != AF_NETLINK {
+            return None;
+        }
+        match self.state.lock().local {
+            Addr::Netlink(port, _) => Some(port),
+            _ => None,
+        }
+    }
+
+    /// What a send to the kernel's side of AF_NETLINK does: the answers go into the own inbox.
+    fn ask_kernel(&self, cx: &Cx, data: &[u8], to: Option<Addr>) -> SysResult<usize> {
+        let remote = to.unwrap_or_else(|| self.state.lock().remote.clone());
+        if matches!(remote, Addr::Netlink(port, groups) if port != 0 || groups != 0) {
+            // Between guests, or to a group: there is nobody.
+            return Err(Errno::ECONNREFUSED.into());
+        }
+        let port = match self.netlink_port() {
+            Some(port) => port,
+            None => {
+                let port = cx.kernel().net.netlink_port(cx.task.process.pid);
+                self.state.lock().local = Addr::Netlink(port, 0);
+                port
+            }
+        };
+        let answers = super::netlink::answer(cx, self.protocol, port, data);
+        let mut state = self.state.lock();
+        for data in answers {
+            if state.bytes.saturating_add(data.len()) > 2 * ROOM {
+                // A reader that does not read loses messages (netlink(7)).
+                state.error = Some(Errno::ENOBUFS);
+                break;
+            }
+            state.bytes += data.len();
+            let creds = Some(Ucred { pid: 0, uid: 0, gid: 0 });
+            let ancillary = Ancillary { creds, ..Ancillary::default() };
+            state.inbox.push_back(Message { data, start: 0, from: Addr::Netlink(0, 0), ancillary });
+        }
+        drop(state);
+        self.queue.wake(Ready::IN | Ready::RDNORM);
+        Ok(data.len())
     }
 
     /// Connects two sockets (socketpair).
@@ -163,6 +254,11 @@ impl Socket {
         let state = self.state.lock();
         let set = |name| state.options.get(&(SOL_SOCKET, name)).is_some_and(|v| *v != 0);
         set(SO_REUSEPORT) || set(SO_REUSEADDR) && state.backlog.is_none()
+    }
+
+    /// IPV6_V6ONLY
+    pub fn v6_only(&self) -> bool {
+        self.state.lock().options.get(&(SOL_IPV6, IPV6_V6ONLY)).is_some_and(|v| *v != 0)
     }
 
     /// A remembered option of SOL_SOCKET is on.
@@ -273,7 +369,7 @@ impl Socket {
         }
         let creds = super::control::own_creds(cx);
         cx.wait_on(&listener.queue, Ready::OUT);
-        let other = Socket::new(kernel, listener.family, listener.kind);
+        let other = Socket::new(kernel, listener.family, listener.kind, listener.protocol, listener.uid);
         let local = self.state.lock().local.clone();
         {
             let listening = listener.state.lock();
@@ -401,6 +497,9 @@ impl Socket {
         let stream = self.kind == Kind::Stream;
         if let Some(error) = self.state.lock().error.take() {
             return Err(error.into());
+        }
+        if self.family == AF_NETLINK {
+            return self.ask_kernel(cx, data, to.map(|(addr, _)| addr));
         }
         if !stream && data.len() > ROOM.min(if self.family == AF_UNIX { ROOM } else { 65_507 }) {
             return Err(Errno::EMSGSIZE.into());
@@ -748,7 +847,17 @@ impl FileOps for Socket {
                 cx.write_value(arg, &i32::try_from(count).unwrap_or(i32::MAX))?;
                 Ok(0)
             }
-            _ => Err(Errno::ENOTTY.into()),
+            TIOCOUTQ => {
+                // What is sent is in the peer's inbox at once; a stream's peer has not read it yet.
+                let peer = self.state.lock().peer.as_ref().and_then(Weak::upgrade);
+                let count = match peer.filter(|_| self.kind != Kind::Dgram && self.family == AF_UNIX) {
+                    Some(peer) => peer.state.lock().bytes,
+                    None => 0,
+                };
+                cx.write_value(arg, &i32::try_from(count).unwrap_or(i32::MAX))?;
+                Ok(0)
+            }
+            _ => super::iface::ioctl(cx, request, arg).unwrap_or(Err(Errno::ENOTTY.into())),
         }
     }
 

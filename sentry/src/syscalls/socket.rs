@@ -6,6 +6,7 @@ use crate::fail::{Fail, SysResult};
 use crate::ipc::install_file;
 use crate::net::addr::Addr;
 use crate::net::control::own_creds;
+use crate::net::netlink;
 use crate::net::socket::{Kind, Socket, description};
 use crate::vfs::file::File;
 use crate::vfs::inode::NewKind;
@@ -47,13 +48,29 @@ fn make(cx: &Cx, domain: i32, base: i32, protocol: i32) -> SysResult<Arc<Socket>
             return Err(Fail::gap(Errno::EPROTONOSUPPORT, format!("socket protocol {protocol}")));
         }
         (AF_INET | AF_INET6, _) => return Err(Errno::ESOCKTNOSUPPORT.into()),
+        (AF_NETLINK, SOCK_RAW | SOCK_DGRAM) if netlink::supported(protocol) => Kind::Dgram,
+        (AF_NETLINK, SOCK_RAW | SOCK_DGRAM) => {
+            return Err(Fail::gap(Errno::EPROTONOSUPPORT, format!("netlink protocol {protocol}")));
+        }
+        (AF_NETLINK, _) => return Err(Errno::ESOCKTNOSUPPORT.into()),
         (0..=45, _) => return Err(Fail::gap(Errno::EAFNOSUPPORT, format!("socket family {domain}"))),
         _ => return Err(Errno::EAFNOSUPPORT.into()),
     };
     if domain == AF_UNIX && !matches!(protocol, 0 | AF_UNIX) {
         return Err(Errno::EPROTONOSUPPORT.into());
     }
-    Ok(Socket::new(cx.kernel(), domain, kind))
+    let protocol = match (domain, kind) {
+        (AF_UNIX, _) => 0,
+        (AF_INET | AF_INET6, Kind::Stream) => IPPROTO_TCP,
+        (AF_INET | AF_INET6, _) => IPPROTO_UDP,
+        _ => protocol,
+    };
+    let socket = Socket::new(cx.kernel(), domain, kind, protocol, cx.task.creds().euid);
+    if domain == AF_NETLINK {
+        // getsockopt(SO_TYPE) tells the two apart.
+        socket.state.lock().options.insert((SOL_SOCKET, SO_TYPE), base);
+    }
+    Ok(socket)
 }
 
 /// socket(2)
@@ -128,6 +145,7 @@ pub(super) fn resolve(cx: &Cx, socket: &Socket, to: &Addr) -> SysResult<Option<A
             Ok(net.find_path((attr.dev, attr.ino)))
         }
         Addr::Ip(at) => Ok(net.find_ip(socket.kind == Kind::Stream, *at)),
+        Addr::Netlink(..) => Ok(None),
         Addr::Unnamed | Addr::None => Err(Errno::EINVAL.into()),
     }
 }
@@ -161,6 +179,14 @@ pub fn bind(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResul
         Addr::Ip(at) => {
             let reuse = socket.option(SO_REUSEADDR) || socket.option(SO_REUSEPORT);
             Addr::Ip(cx.kernel().net.bind_ip(at, &socket, reuse)?)
+        }
+        Addr::Netlink(port, groups) => {
+            let taken = |s: &Arc<Socket>| s.protocol == socket.protocol && s.netlink_port() == Some(port);
+            match port {
+                0 => Addr::Netlink(cx.kernel().net.netlink_port(cx.task.process.pid), groups),
+                _ if cx.kernel().net.sockets().iter().any(taken) => return Err(Errno::EADDRINUSE.into()),
+                _ => Addr::Netlink(port, groups),
+            }
         }
         Addr::None => return Err(Errno::EAFNOSUPPORT.into()),
     };

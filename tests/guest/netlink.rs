@@ -1,0 +1,317 @@
+//! AF_NETLINK: netlink(7), rtnetlink(7), sock_diag(7); netdevice(7) requests about `lo`.
+
+use guest_tests::*;
+use libc::*;
+
+cases![
+    open_errors, names_and_ports, type_and_protocol, link_of_lo, link_errors, addresses_of_lo, routes, unknown_request, acknowledgement,
+    other_ports, poll_and_peek, diag_of_a_listener, interface_requests, interface_errors, interface_list
+];
+
+const NLM_REQUEST: u16 = 1;
+const NLM_ACK: u16 = 4;
+const DUMP: u16 = 0x300;
+
+fn netlink() -> i32 {
+    let fd = sys!(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    if fd == -i64::from(EAFNOSUPPORT) {
+        skip("no netlink");
+    }
+    ok(fd) as i32
+}
+
+fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+    let mut m = ((16 + body.len()) as u32).to_ne_bytes().to_vec();
+    m.extend(kind.to_ne_bytes());
+    m.extend(flags.to_ne_bytes());
+    m.extend(77u32.to_ne_bytes());
+    m.extend(0u32.to_ne_bytes());
+    m.extend(body);
+    m
+}
+
+/// Sends one request and gathers the answers: type and body each, to DONE, an error or the only one.
+fn ask(fd: i32, kind: u16, flags: u16, body: &[u8]) -> Vec<(u16, Vec<u8>)> {
+    let m = message(kind, flags | NLM_REQUEST, body);
+    eq(sys!(SYS_sendto, fd, &m[..], m.len(), 0, 0, 0), m.len() as i64);
+    let mut out = Vec::new();
+    loop {
+        let mut b = vec![0u8; 65536];
+        let n = ok(sys!(SYS_recvfrom, fd, &mut b[..], b.len(), 0, 0, 0)) as usize;
+        let mut rest = &b[..n];
+        while rest.len() >= 16 {
+            let len = u32::from_ne_bytes(rest[..4].try_into().unwrap()) as usize;
+            let kind = u16::from_ne_bytes(rest[4..6].try_into().unwrap());
+            let multi = u16::from_ne_bytes(rest[6..8].try_into().unwrap()) & 2 != 0;
+            eq(u32::from_ne_bytes(rest[8..12].try_into().unwrap()), 77);
+            if kind == NLMSG_DONE as u16 {
+                return out;
+            }
+            out.push((kind, rest[16..len].to_vec()));
+            if !multi && flags & DUMP == 0 || kind == NLMSG_ERROR as u16 {
+                return out;
+            }
+            rest = &rest[len.next_multiple_of(4).min(rest.len())..];
+        }
+    }
+}
+
+fn attrs(mut rest: &[u8]) -> Vec<(u16, Vec<u8>)> {
+    let mut out = Vec::new();
+    while rest.len() >= 4 {
+        let len = u16::from_ne_bytes([rest[0], rest[1]]) as usize;
+        out.push((u16::from_ne_bytes([rest[2], rest[3]]), rest[4..len].to_vec()));
+        rest = &rest[len.next_multiple_of(4).min(rest.len())..];
+    }
+    out
+}
+
+fn attr(list: &[(u16, Vec<u8>)], kind: u16) -> Vec<u8> {
+    list.iter().find(|(k, _)| *k == kind).unwrap_or_else(|| panic!("attribute {kind} is there")).1.clone()
+}
+
+fn errno_of(found: &[(u16, Vec<u8>)]) -> i32 {
+    eq(found[0].0, NLMSG_ERROR as u16);
+    -i32::from_ne_bytes(found[0].1[..4].try_into().unwrap())
+}
+
+fn open_errors() {
+    err(sys!(SYS_socket, AF_NETLINK, SOCK_STREAM, 0), ESOCKTNOSUPPORT);
+    err(sys!(SYS_socket, AF_NETLINK, SOCK_RAW, 40), EPROTONOSUPPORT);
+    err(sys!(SYS_socket, AF_NETLINK, SOCK_RAW, -1), EPROTONOSUPPORT);
+}
+
+fn sockaddr(port: u32, groups: u32) -> [u8; 12] {
+    let mut a = [0u8; 12];
+    a[0] = AF_NETLINK as u8;
+    a[4..8].copy_from_slice(&port.to_ne_bytes());
+    a[8..].copy_from_slice(&groups.to_ne_bytes());
+    a
+}
+
+fn name(fd: i32) -> ([u8; 12], u32) {
+    let (mut a, mut n) = ([0xffu8; 12], 12u32);
+    ok(sys!(SYS_getsockname, fd, &mut a, &mut n));
+    (a, n)
+}
+
+fn port(fd: i32) -> u32 {
+    u32::from_ne_bytes(name(fd).0[4..8].try_into().unwrap())
+}
+
+fn names_and_ports() {
+    let (a, b) = (netlink(), netlink());
+    eq(name(a), (sockaddr(0, 0), 12));
+    ok(sys!(SYS_bind, a, &sockaddr(0, 0), 12));
+    ok(sys!(SYS_bind, b, &sockaddr(0, 0), 12));
+    check(port(a) != 0 && port(b) != 0 && port(a) != port(b), "ports are chosen and differ");
+    eq(port(a), std::process::id());
+    let c = netlink();
+    err(sys!(SYS_bind, c, &sockaddr(port(a), 0), 12), EADDRINUSE);
+    err(sys!(SYS_bind, c, &sockaddr(0, 0), 8), EINVAL);
+    shut([a, b, c]);
+}
+
+fn type_and_protocol() {
+    let fd = ok(sys!(SYS_socket, AF_NETLINK, SOCK_DGRAM, NETLINK_ROUTE)) as i32;
+    let raw = netlink();
+    for (fd, opt, want) in [
+        (fd, SO_TYPE, SOCK_DGRAM),
+        (raw, SO_TYPE, SOCK_RAW),
+        (fd, SO_PROTOCOL, NETLINK_ROUTE),
+        (fd, SO_DOMAIN, AF_NETLINK),
+    ] {
+        let (mut v, mut n) = (0i32, 4u32);
+        ok(sys!(SYS_getsockopt, fd, SOL_SOCKET, opt, &mut v, &mut n));
+        eq(v, want);
+    }
+    shut([fd, raw]);
+}
+
+fn link_of_lo() {
+    let fd = netlink();
+    for (flags, body) in [(DUMP, [0u8; 16].to_vec()), (0, [&[0u8; 4][..], &1u32.to_ne_bytes(), &[0; 8]].concat())] {
+        let found = ask(fd, RTM_GETLINK, flags, &body);
+        let (kind, lo) = &found[0];
+        eq(*kind, RTM_NEWLINK);
+        eq(&lo[2..8], &[&772u16.to_ne_bytes()[..], &1u32.to_ne_bytes()].concat()[..]);
+        let list = attrs(&lo[16..]);
+        eq(attr(&list, IFLA_IFNAME), b"lo\0".to_vec());
+        eq(attr(&list, IFLA_MTU), 65536u32.to_ne_bytes().to_vec());
+        eq(attr(&list, IFLA_ADDRESS), vec![0u8; 6]);
+    }
+    shut([fd]);
+}
+
+fn link_errors() {
+    let fd = netlink();
+    let body = [&[0u8; 4][..], &9999u32.to_ne_bytes(), &[0; 8]].concat();
+    eq(errno_of(&ask(fd, RTM_GETLINK, 0, &body)), ENODEV);
+    shut([fd]);
+}
+
+fn addresses_of_lo() {
+    let fd = netlink();
+    let found = ask(fd, RTM_GETADDR, DUMP, &[AF_INET as u8, 0, 0, 0, 0, 0, 0, 0]);
+    let lo = found.iter().find(|(_, b)| b[4..8] == 1u32.to_ne_bytes());
+    let Some((kind, lo)) = lo else { skip("lo has no address") };
+    eq(*kind, RTM_NEWADDR);
+    eq((lo[0], lo[1], lo[3]), (AF_INET as u8, 8, RT_SCOPE_HOST));
+    let list = attrs(&lo[8..]);
+    eq(attr(&list, IFA_LOCAL), vec![127, 0, 0, 1]);
+    eq(attr(&list, IFA_ADDRESS), vec![127, 0, 0, 1]);
+    eq(attr(&list, IFA_LABEL), b"lo\0".to_vec());
+    shut([fd]);
+}
+
+fn routes() {
+    let fd = netlink();
+    let found = ask(fd, RTM_GETROUTE, DUMP, &[AF_INET as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let local = found.iter().any(|(_, b)| {
+        b[1] == 32 && b[4] == RT_TABLE_LOCAL && attrs(&b[12..]).contains(&(RTA_DST, vec![127, 0, 0, 1]))
+    });
+    if !local {
+        skip("lo is down");
+    }
+    let mut body = vec![AF_INET as u8, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    body.extend([8, 0, 1, 0, 127, 0, 0, 1]);
+    let found = ask(fd, RTM_GETROUTE, 0, &body);
+    eq((found[0].0, found[0].1[7]), (RTM_NEWROUTE, RTN_LOCAL));
+    shut([fd]);
+}
+
+fn unknown_request() {
+    let fd = netlink();
+    eq(errno_of(&ask(fd, 250, 0, &[0; 16])), EOPNOTSUPP);
+    shut([fd]);
+}
+
+fn acknowledgement() {
+    let fd = netlink();
+    let body = [&[0u8; 4][..], &1u32.to_ne_bytes(), &[0; 8]].concat();
+    eq(ask(fd, RTM_GETLINK, NLM_ACK, &body)[0].0, RTM_NEWLINK);
+    let mut b = [0u8; 128];
+    let n = ok(sys!(SYS_recvfrom, fd, &mut b, 128, 0, 0, 0));
+    eq(n, 36);
+    eq(u16::from_ne_bytes([b[4], b[5]]), NLMSG_ERROR as u16);
+    eq(&b[16..20], &[0; 4]);
+    shut([fd]);
+}
+
+fn other_ports() {
+    let fd = netlink();
+    let m = message(RTM_GETLINK, NLM_REQUEST | DUMP, &[0; 16]);
+    err(sys!(SYS_sendto, fd, &m[..], m.len(), 0, &sockaddr(0x7fff_fff1, 0), 12), ECONNREFUSED);
+    eq(sys!(SYS_sendto, fd, &m[..], m.len(), 0, &sockaddr(0, 0), 12), m.len() as i64);
+    err(sys!(SYS_listen, fd, 1), EOPNOTSUPP);
+    err(sys!(SYS_accept, fd, 0, 0), EOPNOTSUPP);
+    shut([fd]);
+}
+
+fn poll_and_peek() {
+    let fd = netlink();
+    err(sys!(SYS_recvfrom, fd, &mut [0u8; 8], 8, MSG_DONTWAIT, 0, 0), EAGAIN);
+    let m = message(RTM_GETLINK, NLM_REQUEST | DUMP, &[0; 16]);
+    ok(sys!(SYS_sendto, fd, &m[..], m.len(), 0, 0, 0));
+    let mut p = pollfd { fd, events: POLLIN, revents: 0 };
+    eq(sys!(SYS_poll, &mut p, 1, 1000), 1);
+    let whole = ok(sys!(SYS_recvfrom, fd, 0, 0, MSG_PEEK | MSG_TRUNC, 0, 0));
+    check(whole > 64, "the whole length is told");
+    let (mut from, mut n) = ([0xffu8; 12], 12u32);
+    let mut b = vec![0u8; whole as usize];
+    eq(sys!(SYS_recvfrom, fd, &mut b[..], b.len(), 0, &mut from, &mut n), whole);
+    eq((from, n), (sockaddr(0, 0), 12));
+    shut([fd]);
+}
+
+fn diag_of_a_listener() {
+    let fd = sys!(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG);
+    if fd < 0 {
+        skip("no sock_diag");
+    }
+    let l = ok(sys!(SYS_socket, AF_INET, SOCK_STREAM, 0)) as i32;
+    let mut a = [0u8; 16];
+    a[0] = AF_INET as u8;
+    a[4..8].copy_from_slice(&[127, 0, 0, 1]);
+    ok(sys!(SYS_bind, l, &a, 16));
+    ok(sys!(SYS_listen, l, 7));
+    let mut n = 16u32;
+    ok(sys!(SYS_getsockname, l, &mut a, &mut n));
+    let mut body = vec![AF_INET as u8, IPPROTO_TCP as u8, 0, 0];
+    body.extend((1u32 << 10).to_ne_bytes());
+    body.extend([0; 48]);
+    let found = ask(fd as i32, 20, DUMP, &body);
+    let row = found.iter().find(|(_, b)| b[4..6] == a[2..4]);
+    let Some((_, row)) = row else { skip("the listener is not listed") };
+    eq((row[0], row[1]), (AF_INET as u8, 10));
+    eq(&row[8..12], &[127, 0, 0, 1]);
+    // Connections that wait, and how many may.
+    eq(&row[56..64], &[0, 0, 0, 0, 7, 0, 0, 0]);
+    shut([fd as i32, l]);
+}
+
+fn request(name: &[u8]) -> [u8; 40] {
+    let mut r = [0u8; 40];
+    r[..name.len()].copy_from_slice(name);
+    r
+}
+
+fn interface_requests() {
+    let fd = ok(sys!(SYS_socket, AF_INET, SOCK_DGRAM, 0)) as i32;
+    let mut r = request(b"lo");
+    ok(sys!(SYS_ioctl, fd, SIOCGIFINDEX, &mut r));
+    eq(&r[16..20], &1i32.to_ne_bytes());
+    let mut r = request(b"lo");
+    ok(sys!(SYS_ioctl, fd, SIOCGIFMTU, &mut r));
+    eq(&r[16..20], &65536i32.to_ne_bytes());
+    let mut r = request(b"lo");
+    ok(sys!(SYS_ioctl, fd, SIOCGIFHWADDR, &mut r));
+    eq(&r[16..18], &772u16.to_ne_bytes());
+    let mut r = request(b"lo");
+    ok(sys!(SYS_ioctl, fd, SIOCGIFFLAGS, &mut r));
+    eq(u16::from_ne_bytes([r[16], r[17]]) & IFF_LOOPBACK as u16, IFF_LOOPBACK as u16);
+    let mut r = request(b"");
+    r[16] = 1;
+    ok(sys!(SYS_ioctl, fd, SIOCGIFNAME, &mut r));
+    eq(&r[..3], b"lo\0");
+    let mut r = request(b"lo");
+    if sys!(SYS_ioctl, fd, SIOCGIFADDR, &mut r) == 0 {
+        eq(&r[16..24], &[2, 0, 0, 0, 127, 0, 0, 1]);
+        let mut r = request(b"lo");
+        ok(sys!(SYS_ioctl, fd, SIOCGIFNETMASK, &mut r));
+        eq(&r[16..24], &[2, 0, 0, 0, 255, 0, 0, 0]);
+    }
+    shut([fd]);
+}
+
+fn interface_errors() {
+    let fd = ok(sys!(SYS_socket, AF_INET, SOCK_DGRAM, 0)) as i32;
+    for which in [SIOCGIFINDEX, SIOCGIFMTU, SIOCGIFFLAGS, SIOCGIFADDR] {
+        err(sys!(SYS_ioctl, fd, which, &mut request(b"absent0")), ENODEV);
+        err(sys!(SYS_ioctl, fd, which, 8), EFAULT);
+    }
+    let mut r = request(b"");
+    r[16..20].copy_from_slice(&9999i32.to_ne_bytes());
+    err(sys!(SYS_ioctl, fd, SIOCGIFNAME, &mut r), ENODEV);
+    shut([fd]);
+}
+
+fn interface_list() {
+    let fd = ok(sys!(SYS_socket, AF_INET, SOCK_DGRAM, 0)) as i32;
+    let mut b = [0u8; 4000];
+    let mut conf = [b.len() as u64, b.as_mut_ptr() as u64];
+    ok(sys!(SYS_ioctl, fd, SIOCGIFCONF, &mut conf));
+    let n = conf[0] as u32 as usize;
+    eq(n % 40, 0);
+    if n == 0 {
+        skip("no interface has an address");
+    }
+    check(b[..n].chunks(40).any(|r| r.starts_with(b"lo\0")), "lo is listed");
+    let mut conf = [7u64, b.as_mut_ptr() as u64];
+    ok(sys!(SYS_ioctl, fd, SIOCGIFCONF, &mut conf));
+    eq(conf[0] as u32, 0);
+    let mut conf = [0u64, 0];
+    ok(sys!(SYS_ioctl, fd, SIOCGIFCONF, &mut conf));
+    eq(conf[0] as u32 % 40, 0);
+    shut([fd]);
+}
