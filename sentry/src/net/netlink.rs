@@ -229,7 +229,9 @@ fn route(cx: &Cx, request: &Request) -> Found {
             Ok(out)
         }
         RTM_GETROUTE => match request.find(12, 1) {
-            Some([127, b, c, d]) => Ok(vec![(RTM_NEWROUTE, route_4((ROUTE_LOCAL, 0), 32, [127, *b, *c, *d]))]),
+            Some([127, b, c, d]) => {
+                Ok(vec![(RTM_NEWROUTE, route_4((ROUTE_LOCAL, 0), 32, [127, *b, *c, *d]))])
+            }
             Some(to) if to == LOCALHOST_6 => Ok(vec![(RTM_NEWROUTE, route_6())]),
             Some(_) => Err(Errno::ENETUNREACH),
             None => Err(Errno::EINVAL),
@@ -242,7 +244,9 @@ fn route(cx: &Cx, request: &Request) -> Found {
                 (AF_INET6, &[(0, TABLE_LOCAL), (32_766, TABLE_MAIN)][..]),
             ] {
                 if wants(family) {
-                    out.extend(tables.iter().map(|(first, table)| (RTM_NEWRULE, rule(family, *first, *table))));
+                    out.extend(
+                        tables.iter().map(|(first, table)| (RTM_NEWRULE, rule(family, *first, *table))),
+                    );
                 }
             }
             Ok(out)
@@ -283,8 +287,7 @@ fn link() -> Body {
 fn address(family: i32, prefix: u8, bytes: &[u8]) -> Body {
     const PERMANENT: u32 = 0x80;
     let index = iface::INDEX.to_ne_bytes();
-    let fixed =
-        [family as u8, prefix, PERMANENT as u8, SCOPE_HOST, index[0], index[1], index[2], index[3]];
+    let fixed = [family as u8, prefix, PERMANENT as u8, SCOPE_HOST, index[0], index[1], index[2], index[3]];
     // Preferred and valid for ever; made at boot.
     let mut times = [0xffu8; 16];
     times[8..].fill(0);
@@ -335,7 +338,9 @@ fn diag(cx: &Cx, request: &Request) -> Found {
         (AF_UNIX, _) => {}
         (AF_INET | AF_INET6, IPPROTO_TCP | IPPROTO_UDP) => {}
         // Kinds that no guest can have.
-        (AF_INET | AF_INET6 | AF_PACKET | AF_NETLINK | AF_VSOCK | AF_TIPC | AF_XDP, _) => return Ok(Vec::new()),
+        (AF_INET | AF_INET6 | AF_PACKET | AF_NETLINK | AF_VSOCK | AF_TIPC | AF_XDP, _) => {
+            return Ok(Vec::new());
+        }
         (family, _) => return gap(cx, &format!("netlink socket list of family {family}"), Errno::ENOENT),
     }
     let rows = listing::rows(cx.kernel(), request.family(), protocol);

@@ -112,9 +112,7 @@ pub fn get(socket: &Socket, level: i32, name: i32) -> SysResult<Vec<u8>> {
     let wait = |wait: Option<Duration>| Ok(time::to_timeval(wait.unwrap_or_default()).as_bytes().to_vec());
     let int = |value: i32| Ok(value.to_ne_bytes().to_vec());
     match (level, name) {
-        (SOL_SOCKET, SO_TYPE) => {
-            int(state.options.get(&(level, name)).copied().unwrap_or(socket.kind.abi()))
-        }
+        (SOL_SOCKET, SO_TYPE) => int(state.options.get(&(level, name)).copied().unwrap_or(socket.kind.abi())),
         (SOL_SOCKET, SO_DOMAIN) => int(socket.family),
         (SOL_SOCKET, SO_PROTOCOL) => int(socket.protocol),
         (SOL_SOCKET, SO_ERROR) => int(state.error.take().map_or(0, |e| e.raw())),

@@ -175,7 +175,10 @@ impl Socket {
                 local: ip(&state.local),
                 remote: ip(&state.remote),
                 received: u32::try_from(waiting.unwrap_or(state.bytes)).unwrap_or(u32::MAX),
-                room: state.backlog.as_ref().map_or(0, |b| u32::try_from(b.most.saturating_sub(1)).unwrap_or(u32::MAX)),
+                room: state
+                    .backlog
+                    .as_ref()
+                    .map_or(0, |b| u32::try_from(b.most.saturating_sub(1)).unwrap_or(u32::MAX)),
             };
             (row, state.peer.as_ref().and_then(Weak::upgrade))
         };
