@@ -50,6 +50,11 @@ pub const START_XSTATE: u64 = 0x1000;
 /// Most bytes of extended state that are copied to [`START_XSTATE`].
 pub const START_XSTATE_MAX: u64 = 0x8000;
 
+/// The address of [`START_XSTATE`] in a slot's stack.
+pub const fn start_xstate(slot: u32) -> u64 {
+    STACK + STACK_SIZE * slot as u64 + START_XSTATE
+}
+
 /// The system call number that a task's own filter turns into a user notification. No kernel has it: without
 /// a listener it is ENOSYS.
 pub const DOORBELL: u32 = 4000;

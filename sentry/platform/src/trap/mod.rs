@@ -99,6 +99,8 @@ pub struct Runtime {
     /// Tasks that want a processor.
     busy: AtomicUsize,
     zygote: Mutex<Option<Zygote>>,
+    /// Threads without a task, in all processes.
+    spares: AtomicUsize,
     /// A process made before it is needed.
     spare: Mutex<Option<Binding>>,
     /// Fresh processes were asked for more than once.
@@ -198,6 +200,7 @@ impl TrapPlatform {
             pool: Arc::default(),
             busy: AtomicUsize::new(0),
             zygote: Mutex::new(None),
+            spares: AtomicUsize::new(0),
             spare: Mutex::new(None),
             more: AtomicBool::new(false),
             threads: Once::new(),

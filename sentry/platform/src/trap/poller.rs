@@ -274,7 +274,8 @@ fn serve(it: &mut Hot) -> bool {
                 it.bind.process.silent.store(true, Relaxed);
                 it.bind.process.destroy();
             } else {
-                task.reply(&mut st, Reply::Exit);
+                // Its worker keeps the thread for another task.
+                task.reply(&mut st, Reply::Ring);
             }
             false
         }

@@ -234,6 +234,24 @@ impl<'a> TrapPort<'a> {
         }
     }
 
+    /// A spare thread of the process that will begin with this task's extended state.
+    fn spare(&mut self) -> Option<(Arc<Binding>, u64, u32)> {
+        let at = self.load().words[MCTX_WORDS - 1];
+        let process = self.bind.process.clone();
+        let (bind, bell, seq) = process.unpark()?;
+        let state = if at == 0 { xstate::initial().0 } else { process.read_xstate(at).unwrap_or_default() };
+        let to = layout::start_xstate(bind.slot);
+        if !state.is_empty() && hostcalls::vm_write(process.pid, to, &state) == state.len() {
+            if let Some(word) = bind.words().req_mctx.get(MCTX_WORDS - 1) {
+                word.store(to, Relaxed);
+            }
+            return Some((bind, bell, seq));
+        }
+        // The guest has spoilt its frame or its stacks; what it gets then is an ordinary thread.
+        process.park(&bind, bell, seq);
+        None
+    }
+
     /// Where the frame's extended state lies and how long it is, if it has one.
     fn frame_xstate(&mut self) -> Option<(u64, u32)> {
         let at = self.load().words[MCTX_WORDS - 1];
@@ -298,7 +316,7 @@ impl Port for TrapPort<'_> {
         let at = match self.frame_xstate() {
             Some((at, len)) if len as usize == state.0.len() => at,
             // A fresh task has none yet: it gets a place in its own stack, below its frames.
-            _ => layout::STACK + layout::STACK_SIZE * u64::from(self.bind.slot) + layout::START_XSTATE,
+            _ => layout::start_xstate(self.bind.slot),
         };
         if hostcalls::vm_write(self.bind.process.pid, at, &state.0) != state.0.len() {
             return Err(CallError::Gone);
@@ -394,6 +412,9 @@ impl Port for TrapPort<'_> {
 
     fn spawn(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
         self.need_bell()?;
+        if let Some(spare) = self.spare() {
+            return Ok(Task::reuse(&self.task.rt, sink, spare, start));
+        }
         let xstate = self.frame_xstate();
         let thread = self.bind.process.thread(xstate)?;
         Ok(Task::create(&self.task.rt, sink, thread, start))
@@ -419,7 +440,7 @@ impl Port for TrapPort<'_> {
         if old.process.release(old.slot) {
             old.process.silent.store(true, Relaxed);
             old.process.destroy();
-        } else {
+        } else if !worker::keep(&self.task.rt, &old, old_bell, old_seq) {
             let slot = old.words();
             slot.rsp_kind.store(layout::REPLY_EXIT, Relaxed);
             slot.rsp_seq.store(old_seq, Release);

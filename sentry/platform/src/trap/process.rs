@@ -27,6 +27,7 @@ pub struct Process {
     ended: AtomicI32,
     forker: Mutex<u32>,
     slots: Mutex<Slots>,
+    spares: Mutex<Vec<Spare>>,
     tasks: Mutex<HashMap<u32, Weak<Task>>>,
     rt: Weak<Runtime>,
     vdso: u64,
@@ -38,6 +39,32 @@ struct Slots {
     free: Vec<u32>,
 }
 
+/// A host thread without a task: it waits in its doorbell, and whoever makes the process's next task answers it.
+/// Making a thread anew costs a hand-over to the forker, a filter, a listener and the end of the old one.
+struct Spare {
+    /// Its worker keeps it.
+    bind: Weak<Binding>,
+    bell: u64,
+    seq: u32,
+}
+
+/// Who a host thread works for next.
+#[derive(Default)]
+pub enum Next {
+    /// Its present task, or nobody yet.
+    #[default]
+    Open,
+    /// This task, of which its worker learns by the first ring.
+    Task(Arc<Task>),
+    /// Nobody: the thread is dead.
+    Dead,
+}
+
+/// Most spare threads of one process.
+const SPARES: usize = 16;
+/// Most spare threads of all.
+const SPARES_IN_ALL: usize = 128;
+
 /// A host thread made for a task.
 pub struct Binding {
     /// Its process.
@@ -48,6 +75,8 @@ pub struct Binding {
     pub listener: OwnedFd,
     /// Its thread id, 0 until it has rung once.
     pub tid: AtomicU32,
+    /// Who comes after its task.
+    pub next: Mutex<Next>,
 }
 
 impl Binding {
@@ -86,6 +115,7 @@ impl Process {
             // The first command came with the shared area.
             forker: Mutex::new(1),
             slots: Mutex::new(Slots { next: 1, free: Vec::new() }),
+            spares: Mutex::default(),
             tasks: Mutex::default(),
             rt: Arc::downgrade(rt),
             vdso,
@@ -183,7 +213,13 @@ impl Process {
         hostcalls::notif_sync(listener.as_fd()).map_err(errno)?;
         // It closes its own descriptor before it goes on after its first report.
         self.ctl.slot(slot).rsp_close.store(word, Relaxed);
-        Ok(Binding { process: self.clone(), slot, listener, tid: AtomicU32::new(0) })
+        Ok(Binding {
+            process: self.clone(),
+            slot,
+            listener,
+            tid: AtomicU32::new(0),
+            next: Mutex::default(),
+        })
     }
 
     /// Makes a thread for a new task.
@@ -234,6 +270,46 @@ impl Process {
         Ok((binding, number.wrapping_add(1)))
     }
 
+    /// Keeps a thread whose task ended and whose doorbell has rung; false if there are enough.
+    pub fn park(&self, bind: &Arc<Binding>, bell: u64, seq: u32) -> bool {
+        let Some(rt) = self.rt.upgrade() else { return false };
+        let mut spares = self.spares.lock();
+        if spares.len() >= SPARES || rt.spares.load(Relaxed) >= SPARES_IN_ALL {
+            return false;
+        }
+        *bind.next.lock() = Next::Open;
+        rt.spares.fetch_add(1, Relaxed);
+        spares.push(Spare { bind: Arc::downgrade(bind), bell, seq });
+        true
+    }
+
+    /// A spare thread, with the doorbell to answer and the request behind it.
+    pub fn unpark(&self) -> Option<(Arc<Binding>, u64, u32)> {
+        loop {
+            let spare = self.spares.lock().pop()?;
+            self.one_less();
+            if let Some(bind) = spare.bind.upgrade() {
+                return Some((bind, spare.bell, spare.seq));
+            }
+        }
+    }
+
+    /// A spare thread died.
+    pub fn forget(&self, bind: &Arc<Binding>) {
+        let mut spares = self.spares.lock();
+        let before = spares.len();
+        spares.retain(|spare| spare.bind.as_ptr() != Arc::as_ptr(bind));
+        for _ in spares.len()..before {
+            self.one_less();
+        }
+    }
+
+    fn one_less(&self) {
+        if let Some(rt) = self.rt.upgrade() {
+            rt.spares.fetch_sub(1, Relaxed);
+        }
+    }
+
     /// Registers a task; `Gone` if the process is dead already.
     pub fn adopt(&self, slot: u32, task: &Arc<Task>) -> Result<(), Gone> {
         self.tasks.lock().insert(slot, Arc::downgrade(task));
@@ -256,18 +332,20 @@ impl Process {
 
     /// Extended state behind a frame's pointer.
     pub fn read_xstate(&self, at: u64) -> Option<Vec<u8>> {
-        let mut data = vec![0; 512];
-        if hostcalls::vm_read(self.pid, at, &mut data) != data.len() {
+        // Most often it is as long as this machine's.
+        let mut data = vec![0; xstate::usual()];
+        let got = hostcalls::vm_read(self.pid, at, &mut data);
+        if got < 512 {
             return None;
         }
+        data.truncate(got);
         let len = xstate::length(&data);
-        if len > data.len() {
-            data.resize(len, 0);
-            if hostcalls::vm_read(self.pid, at, &mut data) != len {
-                return None;
-            }
+        if len <= data.len() {
+            data.truncate(len);
+            return Some(data);
         }
-        Some(data)
+        data.resize(len, 0);
+        (hostcalls::vm_read(self.pid, at, &mut data) == len).then_some(data)
     }
 }
 

@@ -76,6 +76,8 @@ pub struct State {
     pub kick_at: (u64, u32),
     /// For the poller: how often it calls.
     pub rate: super::poller::Rate,
+    /// Of a task on a spare thread that is not started: the doorbell to answer, and its request.
+    pub spare: Option<(u64, u32)>,
 }
 
 /// One guest task.
@@ -95,8 +97,22 @@ pub struct Task {
 impl Task {
     /// A task on a host thread that has just come up, and its space.
     pub fn create(rt: &Arc<Runtime>, sink: Arc<dyn TaskSink>, bind: Binding, start: &Regs) -> NewTask {
-        let task = Task::new(rt, sink, bind, start);
-        rt.watchdog.add(&task);
+        Task::new(rt, sink, Arc::new(bind), None, start).enter()
+    }
+
+    /// A task on a spare thread, with the doorbell it waits in and the request behind it.
+    pub fn reuse(
+        rt: &Arc<Runtime>,
+        sink: Arc<dyn TaskSink>,
+        (bind, bell, seq): (Arc<Binding>, u64, u32),
+        start: &Regs,
+    ) -> NewTask {
+        Task::new(rt, sink, bind, Some((bell, seq)), start).enter()
+    }
+
+    fn enter(self: Arc<Self>) -> NewTask {
+        let task = self;
+        task.rt.watchdog.add(&task);
         let bind = task.lock().bind.clone();
         // From here on the process does not end with the task that made this one.
         if bind.process.adopt(bind.slot, &task).is_err() {
@@ -105,7 +121,13 @@ impl Task {
         NewTask { space: bind.process.clone(), control: task }
     }
 
-    fn new(rt: &Arc<Runtime>, sink: Arc<dyn TaskSink>, bind: Binding, start: &Regs) -> Arc<Task> {
+    fn new(
+        rt: &Arc<Runtime>,
+        sink: Arc<dyn TaskSink>,
+        bind: Arc<Binding>,
+        spare: Option<(u64, u32)>,
+        start: &Regs,
+    ) -> Arc<Task> {
         Arc::new_cyclic(|me| Task {
             rt: rt.clone(),
             sink,
@@ -118,12 +140,13 @@ impl Task {
                 ringing: false,
                 early: None,
                 dead: None,
-                bind: Arc::new(bind),
+                bind,
                 start: *start,
                 kept: None,
                 orig_rax: u64::MAX,
                 kick_at: (0, 0),
                 rate: super::poller::Rate::default(),
+                spare,
             }),
             awaited: AtomicU64::new(0),
             begun: AtomicBool::new(false),
@@ -153,6 +176,7 @@ impl Task {
 
     /// Gives an event to the sink. A sink that panics loses its process, not the sentry.
     pub fn deliver(&self, event: Event, port: &mut TrapPort<'_>) -> Verdict {
+        let _starts = worker::Starts::hold();
         // What the sink left half done is behind its own locks; the task does not go on.
         let verdict = catch_unwind(AssertUnwindSafe(|| self.sink.event(event, port)));
         verdict.unwrap_or_else(|_| {
@@ -229,9 +253,12 @@ impl TaskControl for Task {
         if self.begun.swap(true, Relaxed) {
             return;
         }
-        if let Some(task) = self.me.upgrade() {
+        let Some(task) = self.me.upgrade() else { return };
+        if self.lock().spare.is_some() {
+            worker::Starts::add(task);
+        } else {
             let rt = self.rt.clone();
-            rt.pool.run(Box::new(move || worker::serve(&task)));
+            rt.pool.run(Box::new(move || worker::serve(task)));
         }
     }
 

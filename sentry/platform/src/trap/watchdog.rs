@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 struct List {
     tasks: Vec<Weak<Task>>,
+    /// Those that ended are dropped when there are this many.
+    sweep_at: usize,
     stop: bool,
 }
 
@@ -44,7 +46,12 @@ impl Watchdog {
 
     /// Watches a task from now on.
     pub fn add(&self, task: &Arc<Task>) {
-        self.list.lock().tasks.push(Arc::downgrade(task));
+        let mut list = self.list.lock();
+        if list.tasks.len() >= list.sweep_at {
+            list.tasks.retain(|task| task.strong_count() > 0);
+            list.sweep_at = (list.tasks.len() * 2).max(64);
+        }
+        list.tasks.push(Arc::downgrade(task));
     }
 
     /// Milliseconds, never 0.

@@ -2,10 +2,11 @@
 
 use super::ctl::{self, Request};
 use super::port::TrapPort;
-use super::process::{Binding, Process};
+use super::process::{Binding, Next, Process};
 use super::task::{Reply, Run, State, Task};
 use crate::{Event, Verdict, hostcalls};
 use parking_lot::{Condvar, Mutex};
+use std::cell::RefCell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -102,13 +103,134 @@ pub fn recv(bind: &Binding) -> Option<hostcalls::Notif> {
     }
 }
 
-/// Serves a task until it ends.
-pub fn serve(task: &Arc<Task>) {
+/// Tasks on spare threads that a sink started while it dealt with an event of another task: they begin on the
+/// same thread when it has returned, for it may hold locks.
+pub struct Starts;
+
+thread_local! {
+    static STARTS: RefCell<(usize, Vec<Arc<Task>>)> = const { RefCell::new((0, Vec::new())) };
+}
+
+impl Starts {
+    /// Until the value is dropped, tasks are not begun.
+    pub fn hold() -> Starts {
+        STARTS.with_borrow_mut(|(held, _)| *held += 1);
+        Starts
+    }
+
+    /// Begins a task now or when that is allowed.
+    pub fn add(task: Arc<Task>) {
+        let now = STARTS.with_borrow_mut(|(held, tasks)| {
+            if *held == 0 {
+                return Some(task);
+            }
+            tasks.push(task);
+            None
+        });
+        if let Some(task) = now {
+            begin(&task);
+        }
+    }
+}
+
+impl Drop for Starts {
+    fn drop(&mut self) {
+        let tasks = STARTS.with_borrow_mut(|(held, tasks)| {
+            *held -= 1;
+            if *held == 0 { std::mem::take(tasks) } else { Vec::new() }
+        });
+        for task in tasks {
+            begin(&task);
+        }
+    }
+}
+
+/// A task begins on a spare thread. Its worker waits for the first ring.
+fn begin(task: &Arc<Task>) {
+    let mut st = task.lock();
+    let Some((bell, seq)) = st.spare.take() else { return };
+    let bind = st.bind.clone();
+    if st.run != Run::New {
+        return;
+    }
+    st.seq = seq;
+    task.set_run(&mut st, Run::Handling);
+    drop(st);
+    {
+        let mut next = bind.next.lock();
+        if matches!(*next, Next::Dead) {
+            drop(next);
+            // A thread dies alone only if the guest meddles.
+            bind.process.destroy();
+            let mut st = task.lock();
+            task.set_run(&mut st, Run::Parked);
+            drop(st);
+            task.host_ended(&bind.process, libc::SIGKILL);
+            return;
+        }
+        *next = Next::Task(task.clone());
+    }
+    let port = TrapPort::full(task, bind, bell, seq, &Event::Started);
+    // Should it be over already, its worker does the rest.
+    handle(task, port, Event::Started);
+}
+
+/// Keeps the thread of a task that has left it, which waits in its doorbell; false if it is not wanted.
+pub fn keep(rt: &super::Runtime, bind: &Arc<Binding>, bell: u64, seq: u32) -> bool {
+    if !bind.process.park(bind, bell, seq) {
+        return false;
+    }
+    let bind = bind.clone();
+    rt.pool.run(Box::new(move || {
+        if let Some((task, rung)) = successor(&bind) {
+            drop(bind);
+            serve_from(task, rung);
+        }
+    }));
+    true
+}
+
+/// Serves a task until it ends, and those that come after it on its thread.
+pub fn serve(task: Arc<Task>) {
+    serve_from(task, None);
+}
+
+fn serve_from(task: Arc<Task>, rung: Option<hostcalls::Notif>) {
+    let mut next = Some((task, rung));
+    while let Some((task, rung)) = next {
+        next = attend(&task, rung).and_then(|bind| {
+            drop(task);
+            successor(&bind)
+        });
+    }
+}
+
+/// Waits for the next task of a spare thread to ring.
+fn successor(bind: &Arc<Binding>) -> Option<(Arc<Task>, Option<hostcalls::Notif>)> {
+    let rung = recv(bind);
+    let mut place = bind.next.lock();
+    let next = std::mem::replace(&mut *place, if rung.is_some() { Next::Open } else { Next::Dead });
+    drop(place);
+    match (rung, next) {
+        (Some(rung), Next::Task(task)) => return Some((task, Some(rung))),
+        // Nobody told it to go on.
+        (Some(_), _) => bind.process.destroy(),
+        (None, Next::Task(task)) => thread_ended(&task, bind),
+        (None, _) => {
+            bind.process.forget(bind);
+            bind.process.free_slot(bind.slot);
+        }
+    }
+    None
+}
+
+/// Serves a task until it ends; its thread if another task may have it.
+fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Binding>> {
     loop {
         let bind = task.lock().bind.clone();
-        let Some(notif) = recv(&bind) else {
+        let Some(notif) = rung.take().or_else(|| recv(&bind)) else {
             thread_ended(task, &bind);
-            return;
+            return None;
         };
         let seq = notif.args[0] as u32;
         let mut st = task.lock();
@@ -158,21 +280,49 @@ pub fn serve(task: &Arc<Task>) {
                 st.seq = seq;
                 continue;
             }
-            Run::Done => continue,
+            Run::Done => {
+                // The poller served its last request.
+                if bind.process.park(&bind, notif.id, seq) {
+                    return Some(bind);
+                }
+                st.bell = Some(notif.id);
+                st.seq = seq;
+                task.reply(&mut st, Reply::Exit);
+                continue;
+            }
         };
         drop(st);
         let mut port = TrapPort::full(task, bind, notif.id, seq, &event);
         if let Some(value) = finished {
             port.set_rax(value);
         }
-        if !handle(task, port, event) {
-            return;
+        match handle(task, port, event) {
+            Turn::On => {}
+            Turn::Over => return None,
+            Turn::Exit(bind) => {
+                while recv(&bind).is_some() {}
+                bind.process.free_slot(bind.slot);
+                return None;
+            }
+            Turn::Spare(bind) => return Some(bind),
         }
     }
 }
 
-/// Runs the sink until the task goes on or stops; false when the task has ended.
-fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> bool {
+/// How an event left a task.
+enum Turn {
+    /// It goes on or is parked.
+    On,
+    /// It ended, and so does its process.
+    Over,
+    /// It ended and its thread was told to.
+    Exit(Arc<Binding>),
+    /// It ended and its thread may have another one.
+    Spare(Arc<Binding>),
+}
+
+/// Runs the sink until the task goes on or stops.
+fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> Turn {
     loop {
         let verdict = task.deliver(event, &mut port);
         let mut st = task.lock();
@@ -185,7 +335,7 @@ fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> bool {
             if !silent && verdict != Verdict::Exit {
                 task.sink.gone(signal);
             }
-            return false;
+            return Turn::Over;
         }
         let early = st.early.take();
         let verdict = match (verdict, early) {
@@ -237,16 +387,19 @@ fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> bool {
                 if bind.process.release(bind.slot) {
                     bind.process.silent.store(true, Relaxed);
                     bind.process.destroy();
-                    return false;
+                    return Turn::Over;
+                }
+                if let Some(bell) = st.bell
+                    && bind.process.park(&bind, bell, st.seq)
+                {
+                    st.bell = None;
+                    return Turn::Spare(bind);
                 }
                 task.reply(&mut st, Reply::Exit);
-                drop(st);
-                while recv(&bind).is_some() {}
-                bind.process.free_slot(bind.slot);
-                return false;
+                return Turn::Exit(bind.clone());
             }
         }
-        return true;
+        return Turn::On;
     }
 }
 

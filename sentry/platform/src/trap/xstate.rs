@@ -60,6 +60,12 @@ fn machine() -> &'static Machine {
     })
 }
 
+/// Length of this machine's state, closing magic included.
+pub fn usual() -> usize {
+    let machine = machine();
+    if machine.size == LEGACY { LEGACY } else { machine.size + 4 }
+}
+
 /// The state of a program that has not used its registers yet.
 pub fn initial() -> XState {
     let machine = machine();
