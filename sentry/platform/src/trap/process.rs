@@ -213,13 +213,7 @@ impl Process {
         hostcalls::notif_sync(listener.as_fd()).map_err(errno)?;
         // It closes its own descriptor before it goes on after its first report.
         self.ctl.slot(slot).rsp_close.store(word, Relaxed);
-        Ok(Binding {
-            process: self.clone(),
-            slot,
-            listener,
-            tid: AtomicU32::new(0),
-            next: Mutex::default(),
-        })
+        Ok(Binding { process: self.clone(), slot, listener, tid: AtomicU32::new(0), next: Mutex::default() })
     }
 
     /// Makes a thread for a new task.
