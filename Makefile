@@ -22,6 +22,7 @@ deny:
 # Writes the generated pages of docs/.
 docs:
 	cargo run -q -p syscall-table --bin gen-docs
+	cargo run -q -p lazaret -- exposure --format md >docs/.exposure.md && mv docs/.exposure.md docs/exposure.md
 
 # The speed table against native and the peers that are installed.
 bench:

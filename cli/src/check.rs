@@ -34,9 +34,9 @@ fn namespaces() -> Result<String, String> {
     if limit.trim() == "0" {
         return Err("set sysctl user.max_user_namespaces above 0".to_owned());
     }
-    match platform::confine::try_namespaces() {
+    match confine::enter::try_namespaces() {
         Ok(()) => Ok("can be made".to_owned()),
-        Err(error) => Err(format!("{error}{}", crate::sentry_role::hint(&error))),
+        Err(error) => Err(format!("{error}{}", confine::enter::hint(&error))),
     }
 }
 

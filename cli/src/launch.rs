@@ -6,8 +6,8 @@
 use crate::control::Message;
 use crate::options::{DoOptions, PlatformName};
 use crate::setup::{self, GoferSetup, Ids, MountSetup, SentrySetup, Text};
+use confine::host;
 use gofer::{GoferConfig, HideRule, Mount};
-use platform::confine::host;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use rustix::io::{FdFlags, fcntl_setfd};

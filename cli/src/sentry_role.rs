@@ -2,7 +2,10 @@
 
 use crate::control::Message;
 use crate::setup::{self, SentrySetup};
-use platform::confine::{self, host};
+use confine::enter::{Kin, Side, enter_namespaces, hint};
+use confine::{capabilities, host, root};
+use platform::sentryfilter;
+use rustix::thread::CapabilitySet;
 use sentry::boot::{HostMount, Sandbox, Start};
 use sentry::fs::host_tty::host_signal;
 use sentry::kernel::Config;
@@ -41,36 +44,17 @@ pub fn run(fd: RawFd) -> ExitCode {
         Ok(control) => control,
         Err(error) => return crate::failure(&format!("sentry: control socket: {error}")),
     };
-    match confine::enter_namespaces() {
-        Ok(Some(pid)) => {
+    match enter_namespaces(Kin::Sibling) {
+        Ok(Side::Old(pid)) => {
             Message::Pid(pid).send(&control);
             ExitCode::SUCCESS
         }
-        Ok(None) => sentry_main(setup, control),
+        Ok(Side::New(..)) => sentry_main(setup, control),
         Err((what, error)) => {
             Message::Failed(crate::FAILURE, format!("sentry: {what}: {error}{}", hint(&error)))
                 .send(&control);
             ExitCode::SUCCESS
         }
-    }
-}
-
-/// What to change where namespaces are forbidden.
-pub fn hint(error: &std::io::Error) -> &'static str {
-    let is = |path: &str, value: &str| std::fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
-    let forbidden = error.raw_os_error().is_some_and(|errno| {
-        [libc::EPERM, libc::EACCES, libc::ENOSPC, libc::EINVAL, libc::EUSERS].contains(&errno)
-    });
-    if !forbidden {
-        ""
-    } else if is("/proc/sys/user/max_user_namespaces", "0") {
-        "; user namespaces are off: set sysctl user.max_user_namespaces above 0"
-    } else if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
-        "; user namespaces are off for ordinary users: set sysctl kernel.unprivileged_userns_clone=1"
-    } else if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
-        "; AppArmor restricts user namespaces: set sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-    } else {
-        "; user, mount, pid, network, IPC and UTS namespaces are needed"
     }
 }
 
@@ -97,10 +81,11 @@ fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     host::few_arenas();
     let stdio = take_stdio(&setup).map_err(|e| format!("sentry: standard streams: {e}"))?;
     let vdso = platform::trap::vdso_extent();
-    confine::empty_root().map_err(|e| format!("sentry: making an empty root: {e}{}", hint(&e)))?;
+    empty_root().map_err(|e| format!("sentry: making an empty root: {e}{}", hint(&e)))?;
     rustix::thread::set_no_new_privs(true).map_err(at("setting no_new_privs"))?;
     let platform = platform(&setup, vdso)?;
-    confine::drop_capabilities().map_err(|e| format!("sentry: dropping capabilities: {e}"))?;
+    capabilities::keep_only(CapabilitySet::empty())
+        .map_err(|e| format!("sentry: dropping capabilities: {e}"))?;
 
     let take = |fd: RawFd| host::inherited(fd).map_err(|e| format!("sentry: descriptor {fd}: {e}"));
     let lanes = setup.lanes.iter().map(|fd| take(*fd)).collect::<Result<Vec<_>, _>>()?;
@@ -118,7 +103,7 @@ fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
         },
     };
     // The filter judges the sentry before it has read a byte of the guest's.
-    confine::install(setup.platform == "ptrace")
+    sentryfilter::install(setup.platform == "ptrace")
         .map_err(|e| format!("sentry: installing the filter: {e}"))?;
     let ready = sandbox.build()?;
     let kernel = ready.kernel.clone();
@@ -163,6 +148,12 @@ fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     message.send(control);
     // Everything else in this pid namespace ends with its init.
     host::exit_now(0)
+}
+
+/// An empty read-only root.
+fn empty_root() -> std::io::Result<()> {
+    root::make_private()?;
+    root::enter(&root::mount_empty(|_| Ok(()))?)
 }
 
 /// The guest's standard streams, moved away from the first three numbers: those stay what they mean to this process

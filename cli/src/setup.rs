@@ -93,6 +93,6 @@ pub fn store(setup: &impl Serialize) -> io::Result<OwnedFd> {
 /// What [`store`] wrote.
 pub fn load<T: DeserializeOwned>(fd: RawFd) -> io::Result<T> {
     let mut text = Vec::new();
-    std::fs::File::from(platform::confine::host::inherited(fd)?).read_to_end(&mut text)?;
+    std::fs::File::from(confine::host::inherited(fd)?).read_to_end(&mut text)?;
     serde_json::from_slice(&text).map_err(io::Error::other)
 }

@@ -17,23 +17,22 @@
 //!
 //! See the module text of [`crate`].
 
-use std::fs;
-use std::io::{self, PipeWriter, Read, Write};
+use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Barrier;
 
+use confine::capabilities;
+use confine::enter::{IdMap, Kin, Side, enter_namespaces, hint};
+use confine::host;
 use rustix::fs::Mode;
-use rustix::process::{Resource, Rlimit, Signal, getegid, geteuid, setrlimit, umask};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit, umask};
 use rustix::thread::{
-    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, CpuSet, remove_capability_from_bounding_set,
-    sched_getaffinity, sched_setaffinity, set_capabilities, set_capabilities_secure_bits, set_name,
-    set_no_new_privs,
+    CapabilitySet, CpuSet, sched_getaffinity, sched_setaffinity, set_name, set_no_new_privs,
 };
 
 use crate::config::GoferConfig;
 use crate::exports::node_limit;
 use crate::filter;
-use crate::host;
 use crate::mounts::{self, Failed};
 use crate::oracle::Ids;
 use crate::server::{Server, Setup};
@@ -67,15 +66,6 @@ impl GoferFds {
     }
 }
 
-/// How ids are mapped into the gofer's user namespace.
-#[derive(Clone, Copy, PartialEq)]
-enum IdMap {
-    /// All ids that this namespace has, as they are.
-    All,
-    /// The effective ids alone.
-    Own,
-}
-
 /// Becomes a confined gofer that serves `config` until its lanes close.
 ///
 /// The process must have been executed for this, have one thread, and need nothing else: all other descriptors are
@@ -86,16 +76,16 @@ pub fn run(config: GoferConfig, fds: GoferFds) -> ! {
     keep.push(ready.as_raw_fd());
     host::close_all_but(&keep);
     let mut ready = PipeWriter::from(ready);
-    match fork(&mut ready) {
-        Ok(None) => host::exit_now(0),
-        Ok(Some((pid, map))) => {
+    match enter_namespaces(Kin::Sibling) {
+        Ok(Side::Old(_)) => host::exit_now(0),
+        Ok(Side::New(pid, map)) => {
             let oracle = oracle.filter(|_| map == IdMap::Own);
             match confine_and_serve(&config, &lanes, oracle, map, pid, &mut ready) {
                 Ok(()) => host::exit_now(0),
                 Err(failed) => fail(&mut ready, failed),
             }
         }
-        Err(failed) => fail(&mut ready, failed),
+        Err((what, error)) => fail(&mut ready, (what.to_string(), error)),
     }
 }
 
@@ -103,84 +93,6 @@ fn fail(ready: &mut PipeWriter, (what, error): Failed) -> ! {
     let hint = hint(&error);
     let _ = writeln!(ready, "error gofer: {what}: {error}{hint}");
     host::exit_now(FAILURE)
-}
-
-/// What to change where namespaces are forbidden.
-fn hint(error: &io::Error) -> &'static str {
-    let is = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
-    if !matches!(
-        error.raw_os_error(),
-        Some(libc::EPERM | libc::EACCES | libc::ENOSPC | libc::EINVAL | libc::EUSERS)
-    ) {
-        ""
-    } else if is("/proc/sys/user/max_user_namespaces", "0") {
-        "; user namespaces are off: set sysctl user.max_user_namespaces above 0"
-    } else if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
-        "; user namespaces are off for ordinary users: set sysctl kernel.unprivileged_userns_clone=1"
-    } else if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
-        "; AppArmor restricts user namespaces: set sysctl kernel.apparmor_restrict_unprivileged_userns=0 or add a profile"
-    } else {
-        "; user, mount, pid, network, IPC and UTS namespaces and Linux 5.12 are needed"
-    }
-}
-
-/// Forks the gofer. `None` in the process that only did this; its pid and map in the gofer.
-fn fork(ready: &mut PipeWriter) -> Result<Option<(i32, IdMap)>, Failed> {
-    let (mut from_parent, mut to_child) = io::pipe().map_err(|error| ("making a pipe".to_string(), error))?;
-    match host::fork_confined() {
-        Ok(Some(pid)) => {
-            let map = write_maps(pid).map_err(|error| ("mapping ids".to_string(), error));
-            match map {
-                Ok(map) => {
-                    let mut message = [0; 5];
-                    message[0] = u8::from(map == IdMap::All);
-                    message[1..].copy_from_slice(&pid.to_le_bytes());
-                    let _ = to_child.write_all(&message);
-                    Ok(None)
-                }
-                // The child ends when the pipe does.
-                Err(failed) => fail(ready, failed),
-            }
-        }
-        Ok(None) => {
-            drop(to_child);
-            let mut message = [0; 5];
-            if from_parent.read_exact(&mut message).is_err() {
-                host::exit_now(FAILURE);
-            }
-            let [all, pid @ ..] = message;
-            Ok(Some((i32::from_le_bytes(pid), if all == 1 { IdMap::All } else { IdMap::Own })))
-        }
-        Err(error) => Err(("making namespaces".to_string(), error)),
-    }
-}
-
-/// Maps all ids where that is allowed, else the own one.
-fn write_maps(pid: i32) -> io::Result<IdMap> {
-    let file = |name: &str| format!("/proc/{pid}/{name}");
-    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-    if uid == 0 {
-        let all = fs::write(file("uid_map"), identity("/proc/self/uid_map")?)
-            .and_then(|()| fs::write(file("gid_map"), identity("/proc/self/gid_map")?));
-        if all.is_ok() {
-            return Ok(IdMap::All);
-        }
-    }
-    fs::write(file("uid_map"), format!("{uid} {uid} 1\n"))?;
-    fs::write(file("setgroups"), "deny")?;
-    fs::write(file("gid_map"), format!("{gid} {gid} 1\n"))?;
-    Ok(IdMap::Own)
-}
-
-/// Every id of a map, to itself.
-fn identity(map: &str) -> io::Result<String> {
-    let lines = fs::read_to_string(map)?;
-    let identity = lines.lines().filter_map(|line| {
-        let mut numbers = line.split_whitespace();
-        let (inside, count) = (numbers.next()?, numbers.nth(1)?);
-        Some(format!("{inside} {inside} {count}\n"))
-    });
-    Ok(identity.collect())
 }
 
 fn confine_and_serve(
@@ -205,10 +117,10 @@ fn confine_and_serve(
     drop(rustix::io::fcntl_dupfd_cloexec(&*ready, TABLE.min(i32::try_from(max_nodes).unwrap_or(TABLE))));
     let built = mounts::build(config)?;
     let writable = config.mounts.iter().any(|mount| mount.writable);
-    drop_capabilities(map, writable).map_err(at("dropping capabilities"))?;
+    let io_at = |what: &str, error: io::Error| (what.to_string(), error);
+    capabilities::keep_only(kept(map, writable)).map_err(|error| io_at("dropping capabilities", error))?;
     set_no_new_privs(true).map_err(at("setting no_new_privs"))?;
-    let program = filter::compile(writable, ready.as_raw_fd())
-        .map_err(|error| ("compiling the filter".to_string(), io::Error::other(error)))?;
+    let program = filter::assemble(writable, ready.as_raw_fd().cast_unsigned());
 
     let ids = oracle.map(Ids::new);
     let mounts::Built { exports, policy, self_fds } = built;
@@ -229,9 +141,9 @@ fn confine_and_serve(
             }
         }
         started.wait();
-        if let Err(error) = seccompiler::apply_filter_all_threads(&program) {
+        if let Err(error) = host::filter_all_threads(&program) {
             // Not an error to return: the threads would be waited for.
-            fail(ready, ("installing the filter".to_string(), io::Error::other(error)));
+            fail(ready, ("installing the filter".to_string(), error));
         }
         let _ = writeln!(ready, "ok {pid}");
     });
@@ -270,26 +182,4 @@ fn kept(map: IdMap, writable: bool) -> CapabilitySet {
         | CapabilitySet::SETUID
         | CapabilitySet::SETGID;
     if writable { read | write } else { read }
-}
-
-fn drop_capabilities(map: IdMap, writable: bool) -> Result<(), rustix::io::Errno> {
-    use CapabilitiesSecureBits as Bits;
-    set_capabilities_secure_bits(
-        Bits::NO_ROOT
-            | Bits::NO_ROOT_LOCKED
-            | Bits::NO_SETUID_FIXUP
-            | Bits::NO_SETUID_FIXUP_LOCKED
-            | Bits::KEEP_CAPS_LOCKED
-            | Bits::NO_CAP_AMBIENT_RAISE
-            | Bits::NO_CAP_AMBIENT_RAISE_LOCKED,
-    )?;
-    for bit in 0..64 {
-        // The kernel has fewer than 64: EINVAL past its last.
-        if remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit)).is_err() {
-            break;
-        }
-    }
-    let kept = kept(map, writable);
-    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
-    set_capabilities(None, sets)
 }

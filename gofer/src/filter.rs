@@ -1,198 +1,129 @@
-//! The gofer's system calls: one table from which the filter is built and `lazaret exposure` prints.
+//! The gofer's host calls: one table from which the filter is built and `lazaret exposure` prints.
 //!
 //! Anything that is not here kills the gofer. The filter is installed on all threads at once, after the lanes'
 //! threads have started, so nothing that starts a thread or a program, makes a socket, or changes mounts,
 //! namespaces or ids is here. A gofer without a writable mount does not get the calls that change files.
 
-use std::collections::BTreeMap;
-use std::os::fd::RawFd;
+use confine::bpf::Insn;
+use confine::calls;
+use confine::rules::Cond::{Given, Is, OneOf, Within};
+use confine::rules::{Filter, Otherwise, Rule};
 
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch,
-};
+const WRITABLE: &str = "with writable mounts only";
 
-/// A host call that the gofer's filter admits.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rule {
-    /// The call's name.
-    pub call: &'static str,
-    /// What its arguments must be; empty for any.
-    pub args: String,
-    /// Why the gofer needs it.
-    pub reason: &'static str,
-}
-
-/// What an argument must be.
-#[derive(Clone, Copy)]
-enum Check {
-    /// Any arguments.
-    Any,
-    /// The argument with this number has none of these bits.
-    Without(u8, u32, &'static str),
-    /// The argument is this.
-    Is(u8, u32, &'static str),
-    /// The first argument is the descriptor that tells the launcher that the gofer is ready.
-    Ready,
-}
-
-/// Which gofers get a call.
-#[derive(Clone, Copy, PartialEq)]
-enum For {
-    All,
-    Writable,
-}
-
-use Check::{Any, Is, Ready, Without};
-use For::{All, Writable};
-
-const PROT_EXEC: Check = Without(2, libc::PROT_EXEC as u32, "prot without PROT_EXEC");
-
-type Row = (&'static str, libc::c_long, Check, For, &'static str);
-
-/// Every call that is admitted.
-const RULES: &[Row] = &[
-    ("recvmsg", libc::SYS_recvmsg, Any, All, "receives requests, and answers about owners"),
-    (
-        "sendto",
-        libc::SYS_sendto,
-        Any,
-        All,
-        "answers requests; no address can be reached from its network namespace",
-    ),
-    ("sendmsg", libc::SYS_sendmsg, Any, All, "answers with a descriptor, and asks about owners"),
-    (
+/// What all gofers get beside [`calls::OWN`].
+const RULES: &[Rule] = &[
+    Rule::new("recvmsg", libc::SYS_recvmsg, &[], "receives requests, and answers about owners"),
+    Rule::new("sendto", libc::SYS_sendto, &[Is(4, 0)], "answers requests; no address can be given"),
+    Rule::new("sendmsg", libc::SYS_sendmsg, &[], "answers with a descriptor, and asks about owners"),
+    Rule::new(
         "openat2",
         libc::SYS_openat2,
-        Any,
-        All,
+        &[],
         "walks one component below a held descriptor; makes and lists by the same way",
     ),
-    ("openat", libc::SYS_openat, Any, All, "opens a regular file through its held O_PATH descriptor"),
-    ("statx", libc::SYS_statx, Any, All, "reads attributes"),
-    (
+    Rule::new("openat", libc::SYS_openat, &[], "opens a regular file through its held O_PATH descriptor"),
+    Rule::new("statx", libc::SYS_statx, &[], "reads attributes"),
+    Rule::new(
         "fstatfs",
         libc::SYS_fstatfs,
-        Any,
-        All,
+        &[],
         "tells of a file system, and finds those that are the kernel's own",
     ),
-    ("readlinkat", libc::SYS_readlinkat, Any, All, "reads a symbolic link"),
-    ("getdents64", libc::SYS_getdents64, Any, All, "lists a directory"),
-    ("lseek", libc::SYS_lseek, Any, All, "continues a listing at a cursor"),
-    ("getxattr", libc::SYS_getxattr, Any, All, "reads an extended attribute"),
-    ("listxattr", libc::SYS_listxattr, Any, All, "lists extended attributes"),
-    (
+    Rule::new("readlinkat", libc::SYS_readlinkat, &[], "reads a symbolic link"),
+    Rule::new("getdents64", libc::SYS_getdents64, &[], "lists a directory"),
+    Rule::new("lseek", libc::SYS_lseek, &[OneOf(2, &[(0, "SEEK_SET")])], "continues a listing at a cursor"),
+    Rule::new("getxattr", libc::SYS_getxattr, &[], "reads an extended attribute"),
+    Rule::new("listxattr", libc::SYS_listxattr, &[], "lists extended attributes"),
+    Rule::new(
         "inotify_init1",
         libc::SYS_inotify_init1,
-        Any,
-        All,
+        &[Within(0, &[(0x800, "IN_NONBLOCK"), (0x8_0000, "IN_CLOEXEC")])],
         "makes the instance that tells the sentry of changes",
     ),
-    (
+    Rule::new(
         "inotify_add_watch",
         libc::SYS_inotify_add_watch,
-        Any,
-        All,
+        &[],
         "watches a node through its held descriptor",
     ),
-    ("inotify_rm_watch", libc::SYS_inotify_rm_watch, Any, All, "ends a watch"),
-    ("close", libc::SYS_close, Any, All, "closes forgotten nodes and files that were sent"),
-    (
+    Rule::new("inotify_rm_watch", libc::SYS_inotify_rm_watch, &[], "ends a watch"),
+    Rule::new(
         "fcntl",
         libc::SYS_fcntl,
-        Is(1, libc::F_DUPFD_CLOEXEC as u32, "F_DUPFD_CLOEXEC"),
-        All,
-        "a node of its own for each attach",
+        &[OneOf(1, &[(libc::F_DUPFD_CLOEXEC as u32, "F_DUPFD_CLOEXEC")])],
+        "a node of its own for each attach, a copy of the watches' instance",
     ),
-    ("write", libc::SYS_write, Ready, All, "tells the launcher that it is ready"),
-    ("mkdirat", libc::SYS_mkdirat, Any, Writable, "makes a directory"),
-    ("mknodat", libc::SYS_mknodat, Is(3, 0, "no device"), Writable, "makes a FIFO, socket or regular file"),
-    ("symlinkat", libc::SYS_symlinkat, Any, Writable, "makes a symbolic link"),
-    ("linkat", libc::SYS_linkat, Any, Writable, "gives an inode one more name"),
-    ("renameat2", libc::SYS_renameat2, Any, Writable, "renames"),
-    ("renameat", libc::SYS_renameat, Any, Writable, "renames, without flags"),
-    ("unlinkat", libc::SYS_unlinkat, Any, Writable, "removes a name"),
-    ("fchownat", libc::SYS_fchownat, Any, Writable, "changes an owner"),
-    ("fchmodat", libc::SYS_fchmodat, Any, Writable, "changes permission bits"),
-    ("utimensat", libc::SYS_utimensat, Any, Writable, "changes times"),
-    ("ftruncate", libc::SYS_ftruncate, Any, Writable, "changes a size"),
-    ("setxattr", libc::SYS_setxattr, Any, Writable, "sets an extended attribute"),
-    ("removexattr", libc::SYS_removexattr, Any, Writable, "removes an extended attribute"),
-    ("fsync", libc::SYS_fsync, Any, Writable, "writes a directory or file through to the disk"),
-    ("fdatasync", libc::SYS_fdatasync, Any, Writable, "writes a file's data through to the disk"),
-    ("syncfs", libc::SYS_syncfs, Any, Writable, "writes a file system through to the disk"),
-    ("setfsuid", libc::SYS_setfsuid, Any, Writable, "makes inodes for their owner"),
-    ("setfsgid", libc::SYS_setfsgid, Any, Writable, "makes inodes for their group"),
-    ("futex", libc::SYS_futex, Any, All, "the threads' locks"),
-    ("mmap", libc::SYS_mmap, PROT_EXEC, All, "memory of the allocator"),
-    ("mprotect", libc::SYS_mprotect, PROT_EXEC, All, "memory of the allocator"),
-    ("munmap", libc::SYS_munmap, Any, All, "memory of the allocator and of ended threads"),
-    ("mremap", libc::SYS_mremap, Any, All, "memory of the allocator"),
-    ("madvise", libc::SYS_madvise, Any, All, "memory of the allocator and of ended threads"),
-    ("brk", libc::SYS_brk, Any, All, "memory of the allocator"),
-    ("getrandom", libc::SYS_getrandom, Any, All, "seeds of hash tables"),
-    ("sched_yield", libc::SYS_sched_yield, Any, All, "the threads' locks"),
-    ("rt_sigprocmask", libc::SYS_rt_sigprocmask, Any, All, "the end of a thread"),
-    ("rt_sigreturn", libc::SYS_rt_sigreturn, Any, All, "return from a signal, should one come"),
-    ("restart_syscall", libc::SYS_restart_syscall, Any, All, "goes on with a call after a stop"),
-    ("sigaltstack", libc::SYS_sigaltstack, Any, All, "the end of a thread"),
-    ("exit", libc::SYS_exit, Any, All, "the end of a thread"),
-    ("exit_group", libc::SYS_exit_group, Any, All, "the end, when the sentry's sockets close"),
+    Rule::new(
+        "write",
+        libc::SYS_write,
+        &[Given(0, 0, "the launcher's pipe")],
+        "tells the launcher that it is ready",
+    ),
 ];
+
+/// The standard library checks, in debug builds, that a descriptor which it closes is open.
+const DEBUG: &[Rule] = &[Rule::new(
+    "fcntl",
+    libc::SYS_fcntl,
+    &[OneOf(1, &[(libc::F_GETFD as u32, "F_GETFD")])],
+    "the library's own checks",
+)];
+
+const fn change(
+    call: &'static str,
+    nr: libc::c_long,
+    when: &'static [confine::rules::Cond],
+    reason: &'static str,
+) -> Rule {
+    Rule::new(call, nr, when, reason).only(WRITABLE)
+}
+
+/// What gofers with a writable mount get too.
+const CHANGES: &[Rule] = &[
+    change("mkdirat", libc::SYS_mkdirat, &[], "makes a directory"),
+    change(
+        "mknodat",
+        libc::SYS_mknodat,
+        &[OneOf(3, &[(0, "no device")])],
+        "makes a FIFO, socket or regular file",
+    ),
+    change("symlinkat", libc::SYS_symlinkat, &[], "makes a symbolic link"),
+    change("linkat", libc::SYS_linkat, &[], "gives an inode one more name"),
+    change("renameat2", libc::SYS_renameat2, &[], "renames"),
+    change("renameat", libc::SYS_renameat, &[], "renames, without flags"),
+    change("unlinkat", libc::SYS_unlinkat, &[], "removes a name"),
+    change("fchownat", libc::SYS_fchownat, &[], "changes an owner"),
+    change("fchmodat", libc::SYS_fchmodat, &[], "changes permission bits"),
+    change("utimensat", libc::SYS_utimensat, &[], "changes times"),
+    change("ftruncate", libc::SYS_ftruncate, &[], "changes a size"),
+    change("setxattr", libc::SYS_setxattr, &[], "sets an extended attribute"),
+    change("removexattr", libc::SYS_removexattr, &[], "removes an extended attribute"),
+    change("fsync", libc::SYS_fsync, &[], "writes a directory or file through to the disk"),
+    change("fdatasync", libc::SYS_fdatasync, &[], "writes a file's data through to the disk"),
+    change("syncfs", libc::SYS_syncfs, &[], "writes a file system through to the disk"),
+    change("setfsuid", libc::SYS_setfsuid, &[], "makes inodes for their owner"),
+    change("setfsgid", libc::SYS_setfsgid, &[], "makes inodes for their group"),
+];
+
+fn rules(writable: bool) -> Vec<Rule> {
+    let changes = if writable { CHANGES } else { &[] };
+    [RULES, changes, calls::OWN].concat()
+}
 
 /// The host calls that a gofer can make once it serves. Those that only a gofer with a writable mount gets say so.
 pub fn exposure() -> Vec<Rule> {
-    RULES
-        .iter()
-        .map(|(call, _, check, whom, reason)| Rule { call, args: describe(*check, *whom), reason })
-        .collect()
+    rules(true)
 }
 
-fn describe(check: Check, whom: For) -> String {
-    let args = match check {
-        Any => "",
-        Without(_, _, text) | Is(_, _, text) => text,
-        Ready => "fd is the launcher's pipe",
-    };
-    match (whom, args) {
-        (All, args) => args.to_string(),
-        (Writable, "") => "with writable mounts only".to_string(),
-        (Writable, args) => format!("{args}; with writable mounts only"),
-    }
-}
-
-/// The filter as the kernel takes it.
-///
-/// # Errors
-/// What the compiler says.
-pub(crate) fn compile(writable: bool, ready: RawFd) -> Result<BpfProgram, seccompiler::BackendError> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    for (_, number, check, whom, _) in RULES {
-        if *whom == All || writable {
-            rules.insert(*number, conditions(*check, ready)?);
-        }
-    }
+/// The filter as the kernel takes it; `ready`: the descriptor of the launcher's pipe.
+pub(crate) fn assemble(writable: bool, ready: u32) -> Vec<Insn> {
+    let mut rules = rules(writable);
     if cfg!(debug_assertions) {
-        // The standard library's check, in such builds, that a descriptor which it closes is open.
-        let check = conditions(Is(1, libc::F_GETFD as u32, ""), ready)?;
-        rules.entry(libc::SYS_fcntl).or_default().extend(check);
+        rules.extend(DEBUG);
     }
-    let filter =
-        SeccompFilter::new(rules, SeccompAction::KillProcess, SeccompAction::Allow, TargetArch::x86_64)?;
-    filter.try_into()
-}
-
-/// No rule at all admits any arguments.
-fn conditions(check: Check, ready: RawFd) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    let (arg, op, value) = match check {
-        Any => return Ok(Vec::new()),
-        Without(arg, bits, _) => (arg, SeccompCmpOp::MaskedEq(bits.into()), 0),
-        Is(arg, value, _) => (arg, SeccompCmpOp::Eq, value.into()),
-        Ready => (0, SeccompCmpOp::Eq, u64::from(ready.cast_unsigned())),
-    };
-    let condition = SeccompCondition::new(arg, SeccompCmpArgLen::Dword, op, value)?;
-    Ok(vec![SeccompRule::new(vec![condition])?])
+    let filter = Filter { rules: &rules, inside: None, refused: Otherwise::Kill, unknown: Otherwise::Kill };
+    filter.assemble(&[ready])
 }
 
 #[cfg(test)]
@@ -201,11 +132,12 @@ mod tests {
 
     #[test]
     fn every_rule_is_there_once_and_has_a_reason() {
-        let mut numbers: Vec<_> = RULES.iter().map(|(_, number, ..)| number).collect();
+        let rules = exposure();
+        let mut numbers: Vec<_> = rules.iter().map(|rule| rule.nr).collect();
         numbers.sort();
         numbers.dedup();
-        assert_eq!(numbers.len(), RULES.len());
-        assert!(exposure().iter().all(|rule| !rule.reason.is_empty()));
-        assert!(compile(false, 3).unwrap().len() < compile(true, 3).unwrap().len());
+        assert_eq!(numbers.len(), rules.len());
+        assert!(rules.iter().all(|rule| !rule.reason.is_empty()));
+        assert!(assemble(false, 3).len() < assemble(true, 3).len());
     }
 }

@@ -51,5 +51,5 @@ pub use codec::fuzz_decode;
 pub use config::{GoferConfig, HideRule, Mount};
 pub use confine::{GoferFds, run};
 pub use exports::serve_unconfined;
-pub use filter::{Rule, exposure};
+pub use filter::exposure;
 pub use oracle::serve_ids;

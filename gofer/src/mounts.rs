@@ -10,17 +10,14 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use confine::host::mount_setattr;
+use confine::root;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mkdirat, mknodat, open};
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
-    UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
-    unmount,
-};
+use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use crate::config::{GoferConfig, Mount};
 use crate::exports::{Found, Source, policy};
 use crate::hidden::Policy;
-use crate::host::mount_setattr;
 use crate::server::{Export, SelfFds};
 
 /// What the server needs of the mounts.
@@ -36,8 +33,7 @@ pub(crate) type Failed = (String, io::Error);
 /// Builds the namespace that this process keeps. Afterwards the root is empty and the working directory is
 /// `/proc/self/fd`, detached from the rest of proc so that there is no way up from it.
 pub(crate) fn build(config: &GoferConfig) -> Result<Built, Failed> {
-    let all = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    at("making mounts private", mount_change("/", all))?;
+    at("making mounts private", root::make_private())?;
     let links = at("holding /proc/self/fd", open_tree(CWD, "/proc/self/fd", clone_flags()))?;
     let self_fds = SelfFds::new(links, true);
     let (policy, found) = policy(config, &self_fds);
@@ -65,7 +61,7 @@ pub(crate) fn build(config: &GoferConfig) -> Result<Built, Failed> {
         };
         exports.push(source.export(root, &policy));
     }
-    at("entering the empty root", enter(&empty))?;
+    at("entering the empty root", root::enter(&empty))?;
     at("leaving the host's root", rustix::process::fchdir(self_fds.dir()))?;
     Ok(Built { exports, policy, self_fds })
 }
@@ -83,19 +79,10 @@ fn tree(mount: &Mount, source: &Source<'_>) -> Result<OwnedFd, Failed> {
 
 /// A tmpfs on /proc, which no gofer serves, with an empty directory `d` and an empty file `f` to cover others with.
 fn empty_root() -> io::Result<OwnedFd> {
-    let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_set_string(context.as_fd(), "mode", "0")?;
-    fsconfig_set_string(context.as_fd(), "size", "4096")?;
-    fsconfig_create(context.as_fd())?;
-    let strict = MountAttrFlags::MOUNT_ATTR_NOSUID
-        | MountAttrFlags::MOUNT_ATTR_NODEV
-        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let root = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, strict)?;
-    mkdirat(&root, "d", Mode::empty())?;
-    mknodat(&root, "f", FileType::RegularFile, Mode::empty(), 0)?;
-    move_mount(root.as_fd(), "", CWD, "/proc", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-    set_attr(&root, MountAttrFlags::MOUNT_ATTR_RDONLY, false)?;
-    Ok(root)
+    root::mount_empty(|root| {
+        mkdirat(root, "d", Mode::empty())?;
+        Ok(mknodat(root, "f", FileType::RegularFile, Mode::empty(), 0)?)
+    })
 }
 
 fn cover(empty: &OwnedFd, hidden: &Found) -> io::Result<()> {
@@ -106,15 +93,6 @@ fn cover(empty: &OwnedFd, hidden: &Found) -> io::Result<()> {
         Err(rustix::io::Errno::NOENT) => Ok(()),
         other => Ok(other?),
     }
-}
-
-/// Makes `empty` the root, and lets go of the host's.
-fn enter(empty: &OwnedFd) -> io::Result<()> {
-    rustix::process::fchdir(empty)?;
-    rustix::process::pivot_root(".", ".")?;
-    // The old root lies on top of the new one now, where "." finds it.
-    unmount(".", UnmountFlags::DETACH)?;
-    Ok(())
 }
 
 fn set_attr(mount: &OwnedFd, flags: MountAttrFlags, recursive: bool) -> io::Result<()> {

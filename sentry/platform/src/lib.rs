@@ -6,13 +6,13 @@
 //!
 //! All of the sentry's `unsafe` code lives in this crate.
 
-pub mod confine;
 mod cputime;
 pub mod guestfilter;
 mod hostcalls;
 pub mod hostio;
 pub mod ptrace;
 pub mod regs;
+pub mod sentryfilter;
 pub mod trap;
 
 pub use regs::{Regs, XState};

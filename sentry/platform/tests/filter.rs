@@ -1,8 +1,9 @@
 //! Runs the base filter in a child process, at addresses inside and outside the shim's code, with allowed and
 //! forbidden forms of the calls.
 
+use confine::rules::Cond;
 use lazaret_shim::layout;
-use platform::guestfilter::{self, Cond};
+use platform::guestfilter;
 
 /// Forks a child that installs the filter, maps a page of code where the shim would be, and makes one call from
 /// it. The call's result; -1000 - signal if it was killed.
@@ -138,7 +139,7 @@ fn table_has_a_reason_and_a_form_for_each_call() {
     for rule in guestfilter::rules() {
         assert!(!rule.reason.is_empty() && !rule.arguments().is_empty(), "{rule:?}");
         let takes_range = matches!(rule.call, "munmap" | "mprotect" | "mremap" | "madvise");
-        let ranged = rule.conditions.iter().any(|cond| matches!(cond, Cond::Below(..)));
+        let ranged = rule.when.iter().any(|cond| matches!(cond, Cond::Below(..)));
         assert!(ranged || !takes_range, "{rule:?}");
     }
     assert!(guestfilter::assemble().len() < 512);

@@ -11,7 +11,7 @@ use syscall_table::errno::Errno;
 /// madvise(2)
 pub fn madvise(cx: &mut Cx, addr: Addr, length: usize, advice: Advice) -> SysResult {
     let advice = advice.bits();
-    let known = u32::try_from(advice).is_ok_and(|a| platform::guestfilter::ADVICE.contains(&a));
+    let known = u32::try_from(advice).is_ok_and(platform::guestfilter::is_advice);
     if !known {
         return match advice {
             MADV_HWPOISON | MADV_SOFT_OFFLINE => Err(Errno::EPERM.into()),

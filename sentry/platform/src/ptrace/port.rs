@@ -208,7 +208,7 @@ impl Port for PtracePort<'_> {
     fn madvise(&mut self, addr: u64, len: u64, advice: i32) -> Result<(), CallError> {
         range(addr, len)?;
         match u32::try_from(advice) {
-            Ok(known) if guestfilter::ADVICE.contains(&known) => {
+            Ok(known) if guestfilter::is_advice(known) => {
                 self.call(28, [addr, len, known.into(), 0, 0, 0]).map(|_| ())
             }
             _ => Err(CallError::Errno(libc::EINVAL)),

@@ -7,8 +7,9 @@ use super::task::Remote;
 use super::template;
 use super::tracer::{Tracer, clone, inject};
 use crate::trap::boot;
-use crate::{Regs, confine, guestfilter, hostcalls};
+use crate::{Regs, guestfilter, hostcalls};
 use lazaret_shim::layout;
+use rustix::thread::CapabilitySet;
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -57,7 +58,8 @@ pub fn start(config: &PtraceConfig, remote: Arc<Remote>) -> Result<Tracer, Strin
     let booted = boot::boot(config, &template::elf(), None)?;
     // This thread handles guests' calls: it keeps no right that making the namespaces took. The guests' user
     // namespace is a child of the caller's, and its owner may trace what is in it.
-    confine::drop_capabilities().map_err(|e| format!("dropping the tracer's capabilities: {e}"))?;
+    confine::capabilities::keep_only(CapabilitySet::empty())
+        .map_err(|e| format!("dropping the tracer's capabilities: {e}"))?;
     let zygote = booted.zygote_pid;
     host::seize(zygote).map_err(|e| format!("ptrace of the zygote: {e}"))?;
     host::interrupt(zygote).map_err(|e| format!("ptrace of the zygote: {e}"))?;

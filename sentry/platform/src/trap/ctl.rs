@@ -54,17 +54,13 @@ impl Ctl {
     }
 
     /// Stores the base filter where the zygote installs it from.
-    pub fn store_filter(&self, filter: &[crate::guestfilter::Insn]) {
+    pub fn store_filter(&self, filter: &[confine::bpf::Insn]) {
         let room = ((SLOT_SIZE - layout::DATA_OFFSET) / 8) as usize;
         assert!(filter.len() <= room, "the base filter outgrew its place");
         for (i, insn) in filter.iter().enumerate() {
             // SAFETY: below `room`, so inside slot 0's data area; the guest does not exist yet.
             unsafe {
-                let at = self
-                    .map
-                    .as_mut_ptr()
-                    .add(layout::DATA_OFFSET as usize)
-                    .cast::<crate::guestfilter::Insn>();
+                let at = self.map.as_mut_ptr().add(layout::DATA_OFFSET as usize).cast::<confine::bpf::Insn>();
                 at.add(i).write(*insn);
             }
         }

@@ -1,5 +1,7 @@
-//! Host calls of launcher and sentry start-up that no safe wrapper offers. One operation each.
+//! Host calls of a sandbox's start that no safe wrapper offers: the crate's only unsafe code. One operation each.
 
+use crate::bpf::Insn;
+use crate::enter::Kin;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -7,22 +9,38 @@ fn check(ret: i64) -> io::Result<i64> {
     if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(ret) }
 }
 
-/// Forks into new user, mount, pid, network, IPC and UTS namespaces, as a child of this process's parent.
-/// Gives the child's pid, or `None` in the child.
+/// Forks into new user, mount, pid, network, IPC and UTS namespaces. Gives the child's pid, or `None` in the child.
 ///
 /// This process must have one thread only: the child has no other, and locks that another holds stay held.
-pub fn fork_confined() -> io::Result<Option<i32>> {
-    let flags = libc::CLONE_NEWUSER
+pub(crate) fn fork_confined(kin: Kin) -> io::Result<Option<i32>> {
+    let namespaces = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWNET
         | libc::CLONE_NEWIPC
-        | libc::CLONE_NEWUTS
-        | libc::CLONE_PARENT;
+        | libc::CLONE_NEWUTS;
+    let flags = namespaces
+        | match kin {
+            Kin::Child => libc::SIGCHLD,
+            Kin::Sibling => libc::CLONE_PARENT,
+        };
     // SAFETY: without CLONE_VM and with a null stack this is fork(2): the child goes on with a copy of this stack,
     // and nothing is written to memory (no *_SETTID flag).
     let pid = check(unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags), 0, 0, 0, 0) })?;
-    Ok(if pid == 0 { None } else { Some(pid as i32) })
+    Ok(i32::try_from(pid).ok().filter(|pid| *pid != 0))
+}
+
+/// Installs a filter on all threads of this process, which has no_new_privs set.
+///
+/// # Errors
+/// What the host says; EBUSY if a thread has a filter that this one does not follow.
+pub fn filter_all_threads(program: &[Insn]) -> io::Result<()> {
+    let len = u16::try_from(program.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut().cast() };
+    let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
+    // SAFETY: the kernel reads `len` instructions of `struct sock_filter`, which is what Insn is.
+    let done = check(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) })?;
+    if done == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EBUSY)) }
 }
 
 /// Closes every descriptor above 2 but `keep`. For a process's start, before anything owns others.
@@ -119,4 +137,19 @@ pub fn report_refused_calls() -> io::Result<()> {
         check(libc::sigaction(libc::SIGSYS, &raw const action, std::ptr::null_mut()).into())?;
     }
     Ok(())
+}
+
+/// Sets attributes (`MOUNT_ATTR_*`) of the mount that `mount` is the root of; with `recursive` of those below too.
+///
+/// # Errors
+/// What the host says.
+pub fn mount_setattr(mount: BorrowedFd<'_>, set: u64, recursive: bool) -> io::Result<()> {
+    let attr = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
+    let size = size_of::<libc::mount_attr>();
+    // SAFETY: the path is a NUL-terminated constant and `attr` is read for `size` bytes, its own size.
+    let result = unsafe {
+        libc::syscall(libc::SYS_mount_setattr, mount.as_raw_fd(), c"".as_ptr(), flags, &raw const attr, size)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
