@@ -91,6 +91,7 @@ impl Sandbox {
             futexes: Default::default(),
             net: Default::default(),
             report: Report::new(self.wanted),
+            ptys: Default::default(),
             tty,
             config: self.config,
         });

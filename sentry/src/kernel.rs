@@ -25,6 +25,8 @@ pub struct Kernel {
     pub net: crate::net::Net,
     /// What went wrong, and traces.
     pub report: Report,
+    /// Pseudo-terminals.
+    pub ptys: crate::fs::devpts::Ptys,
     /// The terminal that the sandbox was started on: the first session has it.
     pub tty: Option<Arc<crate::fs::host_tty::HostTty>>,
     /// Limits and identity of the sandbox.

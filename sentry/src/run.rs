@@ -4,7 +4,7 @@ use crate::cx::Cx;
 use crate::fail::{Fail, Restart};
 use crate::signal::deliver::{self, Outcome};
 use crate::task::Task;
-use crate::wait::take_deferred;
+use crate::wait::{do_later, take_deferred};
 use platform::{Abi, Event, Port, SyscallRequest, TaskSink, Verdict};
 use std::any::Any;
 use std::sync::Arc;
@@ -256,6 +256,7 @@ fn user_return(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, ended: Op
 /// reactor.
 pub fn drain() {
     loop {
+        do_later();
         let tasks = take_deferred();
         if tasks.is_empty() {
             return;

@@ -234,6 +234,30 @@ fn defer(task: Arc<Task>) {
     DEFERRED.with_borrow_mut(|list| list.push(task));
 }
 
+type Later = Box<dyn FnOnce()>;
+
+thread_local! {
+    static LATER: RefCell<Vec<Later>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Has [`crate::run::drain`] of this thread do something that may not be done with locks held.
+pub(crate) fn later(what: Later) {
+    LATER.with_borrow_mut(|list| list.push(what));
+}
+
+/// Does what [`later`] was told. Call with no lock held.
+pub(crate) fn do_later() {
+    loop {
+        let list = LATER.with_borrow_mut(std::mem::take);
+        if list.is_empty() {
+            return;
+        }
+        for what in list {
+            what();
+        }
+    }
+}
+
 /// Takes the tasks that were fired on this thread and not resumed yet.
 pub(crate) fn take_deferred() -> Vec<Arc<Task>> {
     DEFERRED.with_borrow_mut(std::mem::take)

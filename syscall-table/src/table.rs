@@ -182,7 +182,7 @@ macro_rules! for_each_syscall {
             [150, munlock, (addr: Addr, len: usize), Partial(mlock::munlock), "recorded, host pages are not locked"],
             [151, mlockall, (flags: MlockallFlags), Partial(mlock::mlockall), "recorded, host pages are not locked"],
             [152, munlockall, (), Partial(mlock::munlockall), "recorded, host pages are not locked"],
-            [153, vhangup, (), Partial(iopl::vhangup), "always EPERM"],
+            [153, vhangup, (), Partial(iopl::vhangup), "not of the terminal that the sandbox was started on"],
             [154, modify_ldt, (func: i32, ptr: Addr, bytecount: usize), Missing, ""],
             [155, pivot_root, (new_root: Path, put_old: Path), Missing, ""],
             [156, _sysctl, (args: Addr), Missing, "removed in Linux 5.5"],

@@ -1,4 +1,4 @@
-//! Devices: null, zero, full, random, urandom, tty.
+//! Devices: null, zero, full, random, urandom, tty, ptmx.
 
 use super::memfs::MemFs;
 use crate::cx::Cx;
@@ -33,9 +33,12 @@ pub(super) fn open(rdev: u64, inode: Arc<dyn Inode>, task: &Arc<Task>) -> SysRes
         (1, 5) => Kind::Zero,
         (1, 7) => Kind::Full,
         (1, 8 | 9) => Kind::Random,
+        (5, 2) => return task.kernel.ptys.open_master(inode, task),
+        // A slave made by mknod(2) is none: its number means nothing outside of /dev/pts.
+        (136..=143, _) => return Err(Errno::EIO.into()),
         (5, 0) => {
             let tty = task.process.ctty.lock().clone();
-            return tty.ok_or(Errno::ENXIO)?.open_again(inode);
+            return tty.ok_or(Errno::ENXIO)?.open_again(inode, task);
         }
         _ => return Err(Errno::ENXIO.into()),
     };
@@ -103,13 +106,14 @@ impl FileOps for Device {
 pub(super) fn mount(vfs: &Vfs, room: u64) -> SysResult<()> {
     let owner = |mode| NewOwner { mode, uid: 0, gid: 0 };
     let root = MemFs::tmpfs(makedev(0, 6), room, owner(0o755));
-    let devices: [(&[u8], u32, u32); 6] = [
+    let devices: [(&[u8], u32, u32); 7] = [
         (b"null", 1, 3),
         (b"zero", 1, 5),
         (b"full", 1, 7),
         (b"random", 1, 8),
         (b"urandom", 1, 9),
         (b"tty", 5, 0),
+        (b"ptmx", 5, 2),
     ];
     for (name, major, minor) in devices {
         root.create(name, NewKind::Special(S_IFCHR, makedev(major, minor)), owner(0o666))?;

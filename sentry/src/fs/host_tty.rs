@@ -9,6 +9,7 @@ use crate::fail::{Restart, SysResult};
 use crate::kernel::Kernel;
 use crate::reactor::Reactor;
 use crate::signal::send;
+use crate::task::Task;
 use crate::task::tree::FIRST;
 use crate::tty::Terminal;
 use crate::tty::job::{self, Job};
@@ -72,7 +73,7 @@ impl Terminal for HostTty {
         &self.job
     }
 
-    fn open_again(self: Arc<Self>, _: Arc<dyn Inode>) -> SysResult<Arc<dyn FileOps>> {
+    fn open_again(self: Arc<Self>, _: Arc<dyn Inode>, _: &Task) -> SysResult<Arc<dyn FileOps>> {
         Ok(self)
     }
 

@@ -1,6 +1,7 @@
 //! File systems.
 
 mod dev;
+pub mod devpts;
 pub mod gofer;
 pub mod host_stream;
 pub mod host_tty;

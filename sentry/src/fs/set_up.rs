@@ -52,6 +52,7 @@ pub fn set_up(kernel: &Arc<Kernel>, client: &Arc<::gofer::Client>, mounts: &[Hos
         );
     }
     super::dev::mount(vfs, room())?;
+    super::devpts::mount(kernel)?;
     super::proc::mount(kernel)?;
     super::sys::mount(vfs, kernel.config.cpus)
 }

@@ -1,7 +1,8 @@
-//! iopl(2), ioperm(2), vhangup(2): the guest has no right to any of them.
+//! iopl(2), ioperm(2), which the guest has no right to; vhangup(2).
 
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::task::creds::cap;
 use syscall_table::errno::Errno;
 
 /// iopl(2): level 0 is what a process has.
@@ -23,6 +24,9 @@ pub fn ioperm(_cx: &mut Cx, from: u64, num: u64, turn_on: i32) -> SysResult {
 }
 
 /// vhangup(2)
-pub fn vhangup(_cx: &mut Cx) -> SysResult {
-    Err(Errno::EPERM.into())
+pub fn vhangup(cx: &mut Cx) -> SysResult {
+    if !cx.task.creds().capable(cap::SYS_TTY_CONFIG) {
+        return Err(Errno::EPERM.into());
+    }
+    crate::tty::request::hang_up_own(cx)
 }

@@ -284,6 +284,41 @@ consts! {
     }
 }
 
+consts! {
+    /// Arguments of TCXONC.
+    TCXONC_ACTIONS: u64 {
+        TCOOFF = 0;
+        TCOON = 1;
+        TCIOFF = 2;
+        TCION = 3;
+    }
+}
+
+consts! {
+    /// First byte of a read from a pseudo-terminal in packet mode.
+    TIOCPKT_BITS: u8 {
+        TIOCPKT_DATA = 0;
+        TIOCPKT_FLUSHREAD = 1;
+        TIOCPKT_FLUSHWRITE = 2;
+        TIOCPKT_STOP = 4;
+        TIOCPKT_START = 8;
+        TIOCPKT_NOSTOP = 16;
+        TIOCPKT_DOSTOP = 32;
+        TIOCPKT_IOCTL = 64;
+    }
+}
+
+/// Field of `c_oflag`: what becomes of tabs.
+pub const TABDLY: u32 = 0o14000;
+/// Value of [`TABDLY`]: expanded to spaces.
+pub const XTABS: u32 = 0o14000;
+/// Field of `c_cflag`: the input speed is this far above the output speed's place.
+pub const IBSHIFT: u32 = 16;
+/// Value of CBAUD: the speed is in `c_ospeed`.
+pub const BOTHER: u32 = CBAUDEX;
+/// Character that stands for "none" in `c_cc`, and for an end of file in the input.
+pub const DISABLED_CHAR: u8 = 0;
+
 /// Number of control characters in [`Termios`].
 pub const NCCS: usize = 19;
 
@@ -310,6 +345,18 @@ pod! {
         pub c_cc: [u8; 19],
         pub c_ispeed: u32,
         pub c_ospeed: u32,
+    }
+
+    /// struct termio.
+    #[repr(C)]
+    pub struct Termio [18] {
+        pub c_iflag: u16,
+        pub c_oflag: u16,
+        pub c_cflag: u16,
+        pub c_lflag: u16,
+        pub c_line: u8,
+        pub c_cc: [u8; 8],
+        pub __pad: u8,
     }
 
     /// struct winsize.

@@ -373,8 +373,10 @@ fn stat(asker: &Task, task: &Arc<Task>, thread: bool) -> Vec<u8> {
     let start = process.started.as_millis() / 10;
     let size = total(task);
     let (ppid, pgid, sid) = (tree.parent(pid), tree.pgid(pid), tree.sid(pid));
+    let ctty = process.ctty.lock().clone();
+    let (tty, foreground) = ctty.map_or((0, -1), |tty| (tty.device(), tty.job().foreground()));
     let mut out = format!(
-        "{id} ({comm}) {} {ppid} {pgid} {sid} 0 -1 4194304 0 0 0 0 {ticks} 0 0 0 20 0 {} 0 {start} {size} {} {}",
+        "{id} ({comm}) {} {ppid} {pgid} {sid} {tty} {foreground} 4194304 0 0 0 0 {ticks} 0 0 0 20 0 {} 0 {start} {size} {} {}",
         state(asker, task),
         process.thread_count(),
         size / 4096,

@@ -122,6 +122,14 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"osrelease", RELEASE),
         line(b"ostype", "Linux"),
         line(b"version", VERSION),
+        dir(
+            b"pty",
+            vec![
+                line(b"max", crate::fs::devpts::MAX.to_string()),
+                file(b"nr", |task| Ok(format!("{}\n", task.kernel.ptys.count()).into_bytes())),
+                line(b"reserve", "0"),
+            ],
+        ),
         line(b"pid_max", "4194304"),
         line(b"threads-max", kernel.config.max_tasks.to_string()),
         line(b"cap_last_cap", "40"),
@@ -207,7 +215,7 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         }),
         file(b"swaps", |_| Ok(b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_vec())),
         file(b"devices", |_| {
-            Ok(b"Character devices:\n  1 mem\n  5 /dev/tty\n136 pts\n\nBlock devices:\n".to_vec())
+            Ok(b"Character devices:\n  1 mem\n  5 /dev/tty\n  5 /dev/ptmx\n128 ptm\n136 pts\n\nBlock devices:\n".to_vec())
         }),
         file(b"modules", |_| Ok(Vec::new())),
         file(b"partitions", |_| Ok(b"major minor  #blocks  name\n\n".to_vec())),
