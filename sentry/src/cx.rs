@@ -42,6 +42,17 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// The port for memory calls, which are left to the task where the platform can do that: they are made on its
+    /// way back to guest code. `full`: a file is to be mapped.
+    ///
+    /// # Errors
+    /// NeedPort.
+    pub fn memory_port(&mut self, full: bool) -> SysResult<&mut dyn Port> {
+        let Some(port) = &mut self.port else { return Err(Fail::NeedPort) };
+        let able = port.defer() && !full;
+        if able || port.full() { Ok(&mut **port) } else { Err(Fail::NeedPort) }
+    }
+
     /// Reads guest memory exactly.
     ///
     /// # Errors

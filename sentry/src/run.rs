@@ -5,7 +5,7 @@ use crate::fail::{Fail, Restart};
 use crate::signal::deliver::{self, Outcome};
 use crate::task::Task;
 use crate::wait::{do_later, take_deferred};
-use platform::{Abi, Event, Port, SyscallRequest, TaskSink, Verdict};
+use platform::{Abi, CallError, Event, Port, SyscallRequest, TaskSink, Verdict};
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,6 +113,11 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
             }
         }
         Event::Interrupted => user_return(task, &mut call, port, None),
+        Event::Failed(errno) => {
+            let value = task.mm().undo(port, errno);
+            call.ended = None;
+            user_return(task, &mut call, port, Some(Ended::Value(value)))
+        }
         Event::Exception(exception) => {
             crate::signal::fault::raise(task, &exception);
             user_return(task, &mut call, port, None)
@@ -209,7 +214,7 @@ fn leave(task: &Arc<Task>, call: &mut Call) -> Verdict {
 }
 
 /// On the way back to guest code: pending signals first. `ended` is the call being left, if any.
-fn user_return(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, ended: Option<Ended>) -> Verdict {
+fn user_return(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, mut ended: Option<Ended>) -> Verdict {
     if task.is_dead() {
         return leave(task, call);
     }
@@ -220,6 +225,22 @@ fn user_return(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, ended: Op
         return Verdict::Park;
     }
     call.ended = None;
+    if deliver::pending(task) || interrupted {
+        // A signal's frame goes into memory as the call left it.
+        match port.flush() {
+            Ok(()) => {}
+            Err(CallError::Errno(errno)) => {
+                let value = task.mm().undo(port, errno);
+                if ended.is_some() {
+                    ended = Some(Ended::Value(value));
+                } else if let Ok(mut regs) = port.regs() {
+                    regs.rax = value as u64;
+                    let _ = port.set_regs(&regs);
+                }
+            }
+            Err(CallError::Gone) => return leave(task, call),
+        }
+    }
     if !deliver::pending(task) && !interrupted {
         let verdict = match ended {
             Some(Ended::Value(value)) => Verdict::Return(value),

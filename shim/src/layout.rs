@@ -79,6 +79,8 @@ pub const KIND_STARTED: u32 = 0x100;
 pub const KIND_RESULTS: u32 = 0x101;
 /// The sentry asked for the doorbell.
 pub const KIND_RUNG: u32 = 0x102;
+/// A call of a batch that came with [`CALLS_FIRST`] failed; its error is in [`Slot::req_code`].
+pub const KIND_FAILED: u32 = 0x104;
 
 /// Put the value in rax and go on.
 pub const REPLY_RETURN: u32 = 1;
@@ -92,12 +94,14 @@ pub const REPLY_CALLS: u32 = 4;
 pub const REPLY_RING: u32 = 5;
 /// End the thread.
 pub const REPLY_EXIT: u32 = 6;
+/// With any other reply: run the batch first, and go on with the reply only if no call of it but close fails.
+pub const CALLS_FIRST: u32 = 0x100;
 
 /// Words of the machine context that travel: r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags,
 /// segment selectors, err, trapno, oldmask, cr2, fpstate pointer (`struct sigcontext`, asm/sigcontext.h).
 pub const MCTX_WORDS: usize = 24;
 /// Host calls in one batch.
-pub const BATCH: usize = 16;
+pub const BATCH: usize = 32;
 
 /// One host call of a batch.
 #[repr(C)]
@@ -164,6 +168,11 @@ pub struct Slot {
     pub start_xstate_len: AtomicU32,
     /// Where it lies.
     pub start_xstate: AtomicU64,
+
+    /// The last request whose batch of host calls was run without a failure. A futex.
+    pub done: AtomicU32,
+    /// Somebody waits for [`Slot::done`] to change.
+    pub done_wait: AtomicU32,
 }
 
 /// Make a thread for the task slot `cmd_slot`.

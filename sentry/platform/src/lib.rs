@@ -101,6 +101,18 @@ pub enum Event {
     Interrupted,
     /// The task was parked and was kicked: the sink has the exclusive port again.
     Again,
+    /// A memory call left to the task by [`Port::defer`] failed with this error of the host. The task is behind the
+    /// system call, whose verdict was not carried out.
+    Failed(HostErrno),
+}
+
+/// Names what a task was left to do by [`Port::defer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    /// The task, among those of its space that live.
+    pub task: u32,
+    /// Which of its requests.
+    pub seq: u32,
 }
 
 /// What becomes of the task after its sink has dealt with an event.
@@ -157,6 +169,31 @@ pub trait Port {
 
     /// Writes memory of the task's current space; may travel with the verdict.
     fn write_mem(&mut self, addr: u64, data: &[u8]) -> Result<(), MemFault>;
+
+    /// From now on [`mmap`](Self::mmap), [`munmap`](Self::munmap), [`mprotect`](Self::mprotect) and
+    /// [`madvise`](Self::madvise) may be left to the task, which makes them in this order on its way back to guest
+    /// code; their success means nothing then, and a failure comes as [`Event::Failed`]. What reads or changes the
+    /// task by this port later finds them made. False: the platform makes each at once. A port that is not full
+    /// can do this much, without files.
+    fn defer(&mut self) -> bool {
+        false
+    }
+
+    /// What was left to the task so far in this event, if anything.
+    fn deferred(&self) -> Option<Token> {
+        None
+    }
+
+    /// The token that [`deferred`](Self::deferred) gives to what this task leaves undone, or gave when it failed;
+    /// only [`Token::task`] counts.
+    fn token(&self) -> Token {
+        Token { task: 0, seq: 0 }
+    }
+
+    /// Has what was left to the task made now.
+    fn flush(&mut self) -> Result<(), CallError> {
+        Ok(())
+    }
 
     /// mmap at exactly `addr` (MAP_FIXED is added). `file`: the host descriptor to map, and the offset in bytes.
     /// `flags` are Linux MAP_ bits.
@@ -261,6 +298,16 @@ pub trait Space: Send + Sync {
     /// CPU time used in this space, that of ended tasks included; None when it is not known.
     fn cpu_time(&self) -> Option<std::time::Duration> {
         None
+    }
+
+    /// Whether what was left to a task has been made. The guest can lie about it, to its own harm.
+    fn settled(&self, _token: Token) -> bool {
+        true
+    }
+
+    /// Waits until it has, or for a while; kills a guest that has been waited for too long since `since`.
+    fn settle(&self, _token: Token, _since: std::time::Instant) -> Result<(), Gone> {
+        Ok(())
     }
 
     /// Kills the host process; every task in the space ends without a further event (no [`TaskSink::gone`]).

@@ -30,6 +30,8 @@ pub struct Layout {
     pub(super) lock_future: bool,
     /// Bytes mapped.
     pub(super) total: u64,
+    /// Changes left to tasks that may not have made them yet: at most one for each task.
+    pub(super) flights: Vec<super::flight::Flight>,
 }
 
 impl Layout {

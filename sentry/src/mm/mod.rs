@@ -7,12 +7,14 @@
 //! where, with which rights, from what.
 
 pub mod area;
+mod flight;
 pub mod layout;
 
 use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
 use crate::vfs::file::{File, Mapping};
 use area::{Area, Backing};
+use flight::Undo;
 pub use layout::{Layout, PAGE, round_up};
 use platform::{CallError, NewTask, Port, Space};
 use rustix::fd::{AsFd, OwnedFd};
@@ -102,11 +104,16 @@ impl Mm {
     ///
     /// # Errors
     /// What `host` fails with.
-    pub fn fork(&self, host: impl FnOnce() -> Result<NewTask, CallError>) -> SysResult<(Arc<Mm>, NewTask)> {
-        let current = self.layout.lock();
-        let new = host()?;
+    pub fn fork(
+        &self,
+        port: &mut dyn Port,
+        host: impl FnOnce(&mut dyn Port) -> Result<NewTask, CallError>,
+    ) -> SysResult<(Arc<Mm>, NewTask)> {
+        let (current, ..) = self.quiet(port, |_| Ok((0, u64::MAX)))?;
+        let new = host(port)?;
         let mut layout = current.clone();
         drop(current);
+        layout.flights.clear();
         layout.lock_future = false;
         let mut total = layout.total;
         layout.areas.retain(|start, area| {
@@ -210,11 +217,13 @@ impl Mm {
         let len = round_up(request.len).ok_or(Errno::ENOMEM)?;
         let shared = request.flags & MAP_TYPE != MAP_PRIVATE;
         let memfd = if shared && request.source.is_none() { Some(shared_memory(len)?) } else { None };
-        let mut layout = self.layout.lock();
-        if layout.count() >= MAX_AREAS {
-            return Err(Errno::ENOMEM.into());
-        }
-        let addr = self.place(&layout, request, len)?;
+        let (mut layout, addr, _) = self.quiet(port, |layout| {
+            if layout.count() >= MAX_AREAS {
+                return Err(Errno::ENOMEM.into());
+            }
+            let addr = self.place(layout, request, len)?;
+            Ok((addr, addr.saturating_add(len)))
+        })?;
         let kind = if shared { MAP_SHARED } else { MAP_PRIVATE };
         let mut flags = kind | request.flags & (MAP_NORESERVE | MAP_POPULATE);
         let (fd, file, offset) = match (&request.source, memfd) {
@@ -239,6 +248,7 @@ impl Mm {
         let area =
             Area { end, prot: request.prot, shared, dont_fork: false, locked, backing, name: request.name };
         layout.insert(addr, area);
+        Self::depart(&mut layout, port, addr, end, Undo::Unmap);
         drop(layout);
         drop(old);
         Ok(addr)
@@ -249,13 +259,14 @@ impl Mm {
     /// # Errors
     /// EINVAL, ENOMEM.
     pub fn unmap(&self, port: &mut dyn Port, addr: u64, len: u64) -> SysResult<()> {
-        let mut layout = self.layout.lock();
-        let end = self.range(&layout, addr, len)?;
+        let range = |layout: &Layout| Ok((addr, self.range(layout, addr, len)?));
+        let (mut layout, _, end) = self.quiet(port, range)?;
         if !layout.overlaps(addr, end) {
             return Ok(());
         }
         port.munmap(addr, end - addr)?;
         let old = layout.remove(addr, end);
+        Self::depart(&mut layout, port, addr, end, Undo::Keep);
         drop(layout);
         drop(old);
         Ok(())
@@ -283,7 +294,7 @@ impl Mm {
             return Err(Errno::EINVAL.into());
         }
         let end = addr.checked_add(len).ok_or(Errno::ENOMEM)?;
-        let mut layout = self.layout.lock();
+        let (mut layout, ..) = self.quiet(port, |_| Ok((addr, end)))?;
         let mut start = addr;
         if prot & PROT_GROWSDOWN != 0 {
             match layout.find(addr) {
@@ -299,6 +310,7 @@ impl Mm {
         if upto > start {
             port.mprotect(start, upto - start, prot)?;
             layout.change(start, upto, |area| area.prot = prot);
+            Self::depart(&mut layout, port, start, upto, Undo::Keep);
         }
         if upto < end { Err(Errno::ENOMEM.into()) } else { Ok(()) }
     }
@@ -329,7 +341,8 @@ impl Mm {
         if bad {
             return Err(Errno::EINVAL.into());
         }
-        let mut layout = self.layout.lock();
+        // Rare enough to wait for everything.
+        let (mut layout, ..) = self.quiet(port, |_| Ok((0, u64::MAX)))?;
         let old_end = old.checked_add(old_len).ok_or(Errno::EINVAL)?;
         let (start, area) = layout.find(old).ok_or(Errno::EFAULT)?;
         if old_len == 0 {
@@ -401,7 +414,11 @@ impl Mm {
     /// # Errors
     /// Only when the task's host side is gone.
     pub fn brk(&self, port: &mut dyn Port, wish: u64, limit: u64) -> SysResult<u64> {
-        let mut layout = self.layout.lock();
+        let range = |layout: &Layout| {
+            let ends = (round_up(layout.brk).unwrap_or(layout.brk), round_up(wish).unwrap_or(wish));
+            Ok((ends.0.min(ends.1), ends.0.max(ends.1)))
+        };
+        let (mut layout, ..) = self.quiet(port, range)?;
         let (start, now) = (layout.brk_start, layout.brk);
         if wish < start || wish.saturating_sub(start) > limit {
             return Ok(now);
@@ -412,6 +429,7 @@ impl Mm {
                 return Ok(now);
             }
             let gone = layout.remove(new_end, old_end);
+            Self::depart(&mut layout, port, new_end, old_end, Undo::Keep);
             layout.brk = wish;
             drop(layout);
             drop(gone);
@@ -435,6 +453,7 @@ impl Mm {
                 name: "[heap]",
             };
             layout.insert(old_end, area);
+            Self::depart(&mut layout, port, old_end, new_end, Undo::Brk(now));
         }
         layout.brk = wish;
         Ok(wish)

@@ -11,5 +11,5 @@ pub fn brk(cx: &mut Cx, addr: Addr) -> SysResult {
         return Ok(mm.layout.lock().heap().1);
     }
     let limit = cx.task.process.limit(syscall_table::abi::RLIMIT_DATA);
-    mm.brk(cx.port()?, addr.addr(), limit)
+    mm.brk(cx.memory_port(false)?, addr.addr(), limit)
 }

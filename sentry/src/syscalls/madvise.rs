@@ -31,7 +31,7 @@ pub fn madvise(cx: &mut Cx, addr: Addr, length: usize, advice: Advice) -> SysRes
     }
     let end = start.checked_add(len).ok_or(Errno::EINVAL)?;
     let mm = cx.task.mm();
-    let port = cx.port()?;
+    let port = cx.memory_port(false)?;
     let mut layout = mm.layout.lock();
     // Linux advises every mapped part and answers ENOMEM if there was a hole.
     let mut hole = false;

@@ -33,7 +33,7 @@ pub fn mmap(
         // What a host without reserved huge pages answers.
         return Err(Fail::gap(Errno::ENOMEM, "flag MAP_HUGETLB"));
     }
-    cx.port()?;
+    cx.memory_port(flags & MAP_ANONYMOUS == 0)?;
     let mm = cx.task.mm();
     let file = match flags & MAP_ANONYMOUS {
         0 => Some(cx.task.files().get(fd.raw())?),
@@ -49,11 +49,12 @@ pub fn mmap(
         return Err(Errno::ENOMEM.into());
     }
     let request = Request { addr: addr.addr(), len: length as u64, prot, flags, source, name: "" };
-    mm.map(cx.port()?, &request)
+    let full = request.source.is_some() || flags & MAP_TYPE != MAP_PRIVATE;
+    mm.map(cx.memory_port(full)?, &request)
 }
 
 /// munmap(2)
 pub fn munmap(cx: &mut Cx, addr: Addr, length: usize) -> SysResult {
     let mm = cx.task.mm();
-    mm.unmap(cx.port()?, addr.addr(), length as u64).map(|()| 0)
+    mm.unmap(cx.memory_port(false)?, addr.addr(), length as u64).map(|()| 0)
 }

@@ -14,7 +14,7 @@ pub fn mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt) -> SysResul
         return Err(Errno::EINVAL.into());
     }
     let mm = cx.task.mm();
-    mm.protect(cx.port()?, addr.addr(), len as u64, prot.bits()).map(|()| 0)
+    mm.protect(cx.memory_port(false)?, addr.addr(), len as u64, prot.bits()).map(|()| 0)
 }
 
 /// pkey_mprotect(2): without keys only -1 is one.

@@ -187,8 +187,8 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     };
     let sink = child.sink();
     let made = if own_memory {
-        let port = cx.port()?;
-        parent.mm().fork(|| port.fork(&regs, sink)).map(|(mm, new)| {
+        let mm = parent.mm();
+        mm.fork(cx.port()?, |port| port.fork(&regs, sink)).map(|(mm, new)| {
             *child.mm.lock() = mm;
             new
         })

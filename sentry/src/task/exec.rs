@@ -272,17 +272,26 @@ fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
     }
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
     mm.set_stack(stack_base, stack_top);
+    // One hand-over for all mappings, if the platform can do that.
+    cx.memory_port(true)?;
     mm.map_fixed(cx.port()?, stack_base, stack_top.saturating_sub(stack_base), prot, flags, None)?;
+    let mut tails = Vec::new();
 
     let bias = place(&mm, &program.image, program.interp.is_some())?;
-    map_image(cx, &mm, &program.file, &program.image, bias)?;
+    map_image(cx, &mm, &program.file, &program.image, bias, &mut tails)?;
     mm.set_brk(page_up(program.image.end.wrapping_add(bias)).saturating_add(random_pages(13)));
     let mut entry = program.image.entry.wrapping_add(bias);
     let mut base = 0;
     if let Some((file, image)) = &program.interp {
         base = place(&mm, image, false)?;
-        map_image(cx, &mm, file, image, base)?;
+        map_image(cx, &mm, file, image, base, &mut tails)?;
         entry = image.entry.wrapping_add(base);
+    }
+
+    cx.port()?.flush()?;
+    for (at, len) in tails {
+        let zeros = [0u8; PAGE as usize];
+        cx.copy_out(at, zeros.get(..len).unwrap_or_default())?;
     }
 
     let auxv = auxv(cx, &program, bias, base);
@@ -324,7 +333,15 @@ fn place(mm: &Mm, image: &Image, low: bool) -> SysResult<u64> {
     Ok(at.wrapping_sub(image.start))
 }
 
-fn map_image(cx: &mut Cx, mm: &Mm, file: &Arc<File>, image: &Image, bias: u64) -> SysResult<()> {
+/// Maps an image; `tails` gets the ranges, each within a page, that are to be zeroed afterwards.
+fn map_image(
+    cx: &mut Cx,
+    mm: &Mm,
+    file: &Arc<File>,
+    image: &Image,
+    bias: u64,
+    tails: &mut Vec<(u64, usize)>,
+) -> SysResult<()> {
     let range = cx.kernel().platform.address_range();
     for segment in &image.segments {
         let start = segment.vaddr.wrapping_add(bias);
@@ -349,8 +366,7 @@ fn map_image(cx: &mut Cx, mm: &Mm, file: &Arc<File>, image: &Image, bias: u64) -
             let zeroed = if segment.filesz > 0 { page_up(file_end) } else { page_down(start) };
             let tail = zeroed.saturating_sub(file_end);
             if segment.filesz > 0 && prot & PROT_WRITE != 0 && tail > 0 {
-                let zeros = [0u8; PAGE as usize];
-                cx.copy_out(file_end, zeros.get(..tail as usize).unwrap_or_default())?;
+                tails.push((file_end, tail as usize));
             }
             if page_up(end) > zeroed {
                 let len = page_up(end).saturating_sub(zeroed);

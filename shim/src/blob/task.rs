@@ -128,6 +128,23 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
     unsafe { host::sigreturn(context as *const Context as u64) }
 }
 
+/// Runs a batch of host calls; the first error of one that is not close, or 0.
+fn batch(slot: &Slot) -> u32 {
+    let count = (slot.rsp_calls.load(Relaxed) as usize).min(BATCH);
+    let mut failed = 0;
+    for (call, result) in slot.calls.iter().zip(&slot.results).take(count) {
+        let [nr, a, b, c, d, e, f] = &call.words;
+        let args = [a, b, c, d, e, f].map(|word| word.load(Relaxed));
+        let nr = nr.load(Relaxed);
+        let value = raw(nr, args);
+        if failed == 0 && nr != host::CLOSE && (-4095..0).contains(&value) {
+            failed = (-value) as u32;
+        }
+        result.store(value, Relaxed);
+    }
+    failed
+}
+
 /// Reports what the slot says, does what the sentry answers, until it lets the guest go on.
 #[inline(always)]
 fn exchange(slot: &Slot, context: &mut Context) {
@@ -162,7 +179,25 @@ fn exchange(slot: &Slot, context: &mut Context) {
             raw(host::CLOSE, [u64::from(close) - 1, 0, 0, 0, 0, 0]);
         }
         spin = true;
-        match slot.rsp_kind.load(Relaxed) {
+        let mut kind = slot.rsp_kind.load(Relaxed);
+        if kind == REPLY_CALLS || kind & CALLS_FIRST != 0 {
+            let failed = batch(slot);
+            if failed == 0 {
+                slot.done.swap(seq, SeqCst);
+            }
+            if slot.done_wait.load(SeqCst) != 0 {
+                slot.done_wait.store(0, Relaxed);
+                host::futex_wake(&slot.done);
+            }
+            if kind != REPLY_CALLS && failed != 0 {
+                slot.req_kind.store(KIND_FAILED, Relaxed);
+                slot.req_code.store(failed, Relaxed);
+                spin = false;
+                continue;
+            }
+            kind &= !CALLS_FIRST;
+        }
+        match kind {
             REPLY_RETURN => {
                 context.mctx[RAX] = slot.rsp_value.load(Relaxed);
                 return;
@@ -182,12 +217,6 @@ fn exchange(slot: &Slot, context: &mut Context) {
                 return;
             }
             REPLY_CALLS => {
-                let count = (slot.rsp_calls.load(Relaxed) as usize).min(BATCH);
-                for (call, result) in slot.calls.iter().zip(&slot.results).take(count) {
-                    let [nr, a, b, c, d, e, f] = &call.words;
-                    let args = [a, b, c, d, e, f].map(|word| word.load(Relaxed));
-                    result.store(raw(nr.load(Relaxed), args), Relaxed);
-                }
                 slot.req_kind.store(KIND_RESULTS, Relaxed);
                 spin = false;
             }

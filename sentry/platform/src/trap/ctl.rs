@@ -71,8 +71,7 @@ impl Ctl {
     pub fn reset(&self, index: u32, xstate: Option<(u64, u32)>) {
         let slot = self.slot(index);
         let (at, len) = xstate.unwrap_or((0, 0));
-        slot.req_seq.store(0, Relaxed);
-        slot.rsp_seq.store(0, Relaxed);
+        // Requests are counted on from the last thread's: what that one left done stays done.
         slot.polling.store(0, Relaxed);
         slot.rsp_close.store(0, Relaxed);
         slot.start_xstate.store(at, Relaxed);
@@ -92,6 +91,8 @@ pub enum Request {
     Exception(Exception),
     /// The interrupt signal.
     Interrupt,
+    /// A call that was left to the task failed with this error.
+    Failed(i32),
     /// Anything else: results, a second ring, or nonsense.
     Other,
 }
@@ -122,6 +123,9 @@ pub fn decode(slot: &Slot) -> Request {
             })
         }
         k if k == layout::INTERRUPT as u32 => Request::Interrupt,
+        layout::KIND_FAILED => {
+            Request::Failed((slot.req_code.load(Relaxed) as i32).clamp(1, 4095))
+        }
         _ => Request::Other,
     }
 }

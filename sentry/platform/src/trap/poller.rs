@@ -250,11 +250,11 @@ fn serve(it: &mut Hot) -> bool {
             if port.changed() {
                 port.set_rax(value);
             }
-            let reply = if port.store() { Reply::Regs } else { Reply::Return(value) };
+            let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Return(value) };
             go_on(task, &mut st, reply)
         }
         Verdict::Resume => {
-            let reply = if port.store() { Reply::Regs } else { Reply::Resume };
+            let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Resume };
             go_on(task, &mut st, reply)
         }
         Verdict::Park => {

@@ -6,8 +6,8 @@ use super::task::{State, Task};
 use super::worker;
 use super::xstate;
 use crate::{
-    CallError, Event, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskSink, XState, guestfilter,
-    hostcalls,
+    CallError, Event, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskSink, Token, XState,
+    guestfilter, hostcalls,
 };
 use lazaret_shim::layout::{self, MCTX_WORDS};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -53,6 +53,10 @@ pub struct TrapPort<'a> {
     again: bool,
     lost: Option<i32>,
     close: Option<u32>,
+    /// Memory calls are left to the task.
+    defer: bool,
+    /// Those left so far.
+    queue: Vec<[u64; 7]>,
 }
 
 /// First address a range may not reach.
@@ -61,6 +65,7 @@ const MREMAP_MAYMOVE: u64 = 1;
 const MREMAP_FIXED: u64 = 2;
 const MREMAP_DONTUNMAP: u64 = 4;
 const TRAP_FLAG: u64 = 0x100;
+const CLOSE: u64 = 3;
 
 fn orig_rax(event: &Event) -> u64 {
     match event {
@@ -104,6 +109,8 @@ impl<'a> TrapPort<'a> {
             again: matches!(event, Event::Again),
             lost: None,
             close: None,
+            defer: false,
+            queue: Vec::new(),
         }
     }
 
@@ -146,7 +153,8 @@ impl<'a> TrapPort<'a> {
     }
 
     /// Puts changed registers into the slot; true if there are any.
-    pub fn store(&mut self) -> bool {
+    pub fn store(&mut self, st: &mut State) -> bool {
+        self.hand_over(st);
         // A parent's descriptor of a new child, closed by the shim on its way out.
         if let Some(close) = self.close.take() {
             self.bind.words().rsp_close.store(close, Relaxed);
@@ -160,8 +168,40 @@ impl<'a> TrapPort<'a> {
         true
     }
 
+    /// Puts what is left to the task into the slot.
+    fn hand_over(&mut self, st: &mut State) {
+        if !self.queue.is_empty() {
+            st.calls_first = true;
+            self.put_batch(&[]);
+        }
+    }
+
+    /// Puts the queue and more calls into the slot; where the latter begin.
+    fn put_batch(&mut self, more: &[[u64; 7]]) -> usize {
+        let slot = self.bind.words();
+        let queued = self.queue.len();
+        for (to, from) in slot.calls.iter().zip(self.queue.iter().chain(more)) {
+            for (word, value) in to.words.iter().zip(from) {
+                word.store(*value, Relaxed);
+            }
+        }
+        slot.rsp_calls.store((queued + more.len()) as u32, Relaxed);
+        self.queue.clear();
+        queued
+    }
+
+    /// Leaves a call, or two that belong together, to the task.
+    fn leave(&mut self, calls: &[[u64; 7]]) -> Result<(), CallError> {
+        if self.queue.len() + calls.len() > layout::BATCH {
+            self.flush()?;
+        }
+        self.queue.extend_from_slice(calls);
+        Ok(())
+    }
+
     /// Keeps what a parked task will go on with.
     pub fn keep(&mut self, st: &mut State) {
+        self.hand_over(st);
         if let Some(close) = self.close.take() {
             self.bind.words().rsp_close.store(close, Relaxed);
         }
@@ -192,16 +232,17 @@ impl<'a> TrapPort<'a> {
         Gone
     }
 
-    /// Runs a batch of host calls in the task's process.
-    fn calls<const N: usize>(&mut self, batch: &[[u64; 7]; N]) -> Result<[i64; N], Gone> {
-        let bell = self.need_bell()?;
-        let slot = self.bind.words();
-        for (to, from) in slot.calls.iter().zip(batch) {
-            for (word, value) in to.words.iter().zip(from) {
-                word.store(*value, Relaxed);
-            }
+    /// Runs a batch of host calls in the task's process, behind those that are left to it.
+    fn calls<const N: usize>(&mut self, batch: &[[u64; 7]; N]) -> Result<[i64; N], CallError> {
+        if self.queue.len() + N > layout::BATCH {
+            self.flush()?;
         }
-        slot.rsp_calls.store(N as u32, Relaxed);
+        let queue = std::mem::take(&mut self.queue);
+        let closes = queue.iter().map(|call| call[0] == CLOSE).collect::<Vec<_>>();
+        self.queue = queue;
+        let bell = self.need_bell()?;
+        let first = self.put_batch(batch);
+        let slot = self.bind.words();
         if let Some(close) = self.close.take() {
             slot.rsp_close.store(close, Relaxed);
         }
@@ -213,16 +254,25 @@ impl<'a> TrapPort<'a> {
         let notif = if sent { worker::recv(&bind) } else { None };
         self.task.awaits(false);
         let Some(notif) = notif else {
-            return Err(self.set_lost());
+            return Err(self.set_lost().into());
         };
         self.bell = Some(notif.id);
         self.seq = notif.args[0] as u32;
         let slot = bind.words();
-        Ok(std::array::from_fn(|i| slot.results.get(i).map_or(-1, |word| word.load(Relaxed))))
+        let value = |i: usize| slot.results.get(i).map_or(-1, |word| word.load(Relaxed));
+        for (i, close) in closes.iter().enumerate() {
+            if !close {
+                result(value(i))?;
+            }
+        }
+        Ok(std::array::from_fn(|i| value(first + i)))
     }
 
     fn call(&mut self, nr: u64, args: [u64; 6]) -> Result<i64, CallError> {
         let [a, b, c, d, e, f] = args;
+        if self.defer && matches!(nr, 9 | 10 | 11 | 28) {
+            return self.leave(&[[nr, a, b, c, d, e, f]]).map(|()| 0);
+        }
         let [value] = self.calls(&[[nr, a, b, c, d, e, f]])?;
         result(value)
     }
@@ -278,6 +328,26 @@ impl Port for TrapPort<'_> {
         self.bell.is_some()
     }
 
+    fn defer(&mut self) -> bool {
+        self.defer = true;
+        true
+    }
+
+    fn deferred(&self) -> Option<Token> {
+        (!self.queue.is_empty()).then(|| self.token())
+    }
+
+    fn token(&self) -> Token {
+        Token { task: self.bind.slot, seq: self.seq }
+    }
+
+    fn flush(&mut self) -> Result<(), CallError> {
+        if self.queue.is_empty() {
+            return Ok(());
+        }
+        self.calls(&[]).map(|[]| ())
+    }
+
     fn regs(&mut self) -> Result<Regs, Gone> {
         if self.again {
             // Somebody may have finished the call since its task was kicked.
@@ -330,10 +400,12 @@ impl Port for TrapPort<'_> {
     }
 
     fn read_mem(&mut self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault> {
+        self.flush().map_err(|_| MemFault { done: 0 })?;
         self.bind.process.read(addr, buf)
     }
 
     fn write_mem(&mut self, addr: u64, data: &[u8]) -> Result<(), MemFault> {
+        self.flush().map_err(|_| MemFault { done: 0 })?;
         self.bind.process.write(addr, data)
     }
 
@@ -358,7 +430,11 @@ impl Port for TrapPort<'_> {
             Err(error) => return Err(CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO))),
         };
         let map = [9, addr, len, prot.into(), flags.into(), fd, offset];
-        let [mapped, _] = self.calls(&[map, [3, fd, 0, 0, 0, 0, 0]])?;
+        let close = [CLOSE, fd, 0, 0, 0, 0, 0];
+        if self.defer {
+            return self.leave(&[map, close]);
+        }
+        let [mapped, _] = self.calls(&[map, close])?;
         result(mapped).map(|_| ())
     }
 
@@ -400,6 +476,7 @@ impl Port for TrapPort<'_> {
     }
 
     fn fork(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
+        self.flush()?;
         let bell = self.need_bell()?;
         // The child's memory is a copy, so its first state can stay where the parent's frame has it.
         let xstate = self.frame_xstate();
@@ -421,6 +498,8 @@ impl Port for TrapPort<'_> {
     }
 
     fn replace_space(&mut self) -> Result<Arc<dyn Space>, CallError> {
+        self.flush()?;
+        self.defer = false;
         let bell = self.need_bell()?;
         let fresh = Arc::new(self.task.rt.fresh()?);
         let Some(notif) = worker::recv(&fresh) else { return Err(CallError::Errno(libc::ENOMEM)) };

@@ -3,12 +3,12 @@
 use super::ctl::Ctl;
 use super::task::Task;
 use super::{Runtime, xstate};
-use crate::{CallError, Gone, MemFault, Space, hostcalls};
+use crate::{CallError, Gone, MemFault, Space, Token, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -412,6 +412,30 @@ impl Space for Process {
 
     fn reserved(&self) -> &[std::ops::Range<u64>] {
         std::slice::from_ref(&RESERVED)
+    }
+
+    fn settled(&self, token: Token) -> bool {
+        let done = self.ctl.slot(token.task).done.load(Acquire);
+        done.wrapping_sub(token.seq) as i32 >= 0
+    }
+
+    fn settle(&self, token: Token, since: Instant) -> Result<(), Gone> {
+        let slot = self.ctl.slot(token.task);
+        // The shim writes `done`, then looks at `done_wait`.
+        slot.done_wait.store(1, SeqCst);
+        let done = slot.done.load(SeqCst);
+        if self.settled(token) {
+            return Ok(());
+        }
+        if self.dead() {
+            return Err(Gone);
+        }
+        if since.elapsed() > self.patience {
+            self.destroy();
+            return Err(Gone);
+        }
+        hostcalls::futex_wait(&slot.done, done, Duration::from_millis(50));
+        Ok(())
     }
 
     fn vdso(&self) -> Option<u64> {

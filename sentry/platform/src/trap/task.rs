@@ -76,6 +76,8 @@ pub struct State {
     pub kick_at: (u64, u32),
     /// For the poller: how often it calls.
     pub rate: super::poller::Rate,
+    /// The next reply comes with a batch of host calls, which is in the slot.
+    pub calls_first: bool,
     /// Of a task on a spare thread that is not started: the doorbell to answer, and its request.
     pub spare: Option<(u64, u32)>,
 }
@@ -146,6 +148,7 @@ impl Task {
                 orig_rax: u64::MAX,
                 kick_at: (0, 0),
                 rate: super::poller::Rate::default(),
+                calls_first: false,
                 spare,
             }),
             awaited: AtomicU64::new(0),
@@ -211,7 +214,8 @@ impl Task {
             Reply::Ring => layout::REPLY_RING,
             Reply::Exit => layout::REPLY_EXIT,
         };
-        slot.rsp_kind.store(kind, Relaxed);
+        let calls = if std::mem::take(&mut st.calls_first) { layout::CALLS_FIRST } else { 0 };
+        slot.rsp_kind.store(kind | calls, Relaxed);
         st.replied = st.seq;
         slot.rsp_seq.store(st.seq, Release);
         if let Some(id) = st.bell.take() {

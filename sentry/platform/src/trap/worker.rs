@@ -251,6 +251,7 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
                 let event = match ctl::decode(bind.words()) {
                     Request::Syscall(request) => Event::Syscall(request),
                     Request::Exception(exception) => Event::Exception(exception),
+                    Request::Failed(errno) => Event::Failed(errno),
                     Request::Interrupt if st.kicked => {
                         st.kicked = false;
                         Event::Interrupted
@@ -273,7 +274,11 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
                 task.set_run(&mut st, Run::Handling);
                 finished = st.early.take();
                 // A call that was finished after the kick is over: the task is on its way to guest code.
-                if finished.is_some() { Event::Interrupted } else { Event::Again }
+                match (ctl::decode(bind.words()), finished) {
+                    (Request::Failed(errno), _) => Event::Failed(errno),
+                    (_, Some(_)) => Event::Interrupted,
+                    _ => Event::Again,
+                }
             }
             Run::Handling | Run::Parked => {
                 st.bell = Some(notif.id);
@@ -365,11 +370,11 @@ fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> Turn {
                 continue;
             }
             Verdict::Return(value) => {
-                let reply = if port.store() { Reply::Regs } else { Reply::Return(value) };
+                let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Return(value) };
                 go_on(task, &mut st, &port, Run::Running, reply);
             }
             Verdict::Resume => {
-                let reply = if port.store() { Reply::Regs } else { Reply::Resume };
+                let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Resume };
                 go_on(task, &mut st, &port, Run::Running, reply);
             }
             Verdict::Park => {
