@@ -47,9 +47,7 @@ impl Mm {
                 layout.flights.retain(|flight| !space.settled(flight.token));
             }
             let (start, end) = range(&layout)?;
-            let met = |flight: &&Flight| {
-                flight.token.task != own && flight.start < end && start < flight.end
-            };
+            let met = |flight: &&Flight| flight.token.task != own && flight.start < end && start < flight.end;
             let Some(token) = layout.flights.iter().find(met).map(|flight| flight.token) else {
                 return Ok((layout, start, end));
             };
@@ -74,7 +72,9 @@ impl Mm {
         let own = port.token().task;
         let mut value = -i64::from(Errno::from_raw(errno).raw());
         let mut layout = self.layout.lock();
-        let Some(at) = layout.flights.iter().rposition(|flight| flight.token.task == own) else { return value };
+        let Some(at) = layout.flights.iter().rposition(|flight| flight.token.task == own) else {
+            return value;
+        };
         let flight = layout.flights.swap_remove(at);
         if let Undo::Brk(end) = flight.undo {
             layout.brk = end;

@@ -123,9 +123,7 @@ pub fn decode(slot: &Slot) -> Request {
             })
         }
         k if k == layout::INTERRUPT as u32 => Request::Interrupt,
-        layout::KIND_FAILED => {
-            Request::Failed((slot.req_code.load(Relaxed) as i32).clamp(1, 4095))
-        }
+        layout::KIND_FAILED => Request::Failed((slot.req_code.load(Relaxed) as i32).clamp(1, 4095)),
         _ => Request::Other,
     }
 }
