@@ -16,7 +16,7 @@ macro_rules! verbs {
 
 verbs! {
     attr close dup exec fcntl files futex getdents ids lseek mmap names netlink open pipe pread process
-    read signal socket stat time wait write
+    read signal socket stat threads time wait write
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.
