@@ -112,7 +112,7 @@ macro_rules! level {
 macro_rules! rows {
     ($([$number:literal, $name:ident, ($($arg:ident : $ty:ty),*), $level:ident $(($($target:tt)*))?, $note:literal],)*) => {
         /// Every system call, by ascending number.
-        pub const SYSCALLS: &[Row] = &[$(Row {
+        pub static SYSCALLS: &[Row] = &[$(Row {
             number: $number,
             name: stringify!($name),
             args: &[$(ArgInfo { name: stringify!($arg), type_name: type_name!($ty), kind: <$ty as Arg>::KIND }),*],
@@ -131,7 +131,7 @@ const LAST: usize = match SYSCALLS.last() {
 
 /// Index into [`SYSCALLS`] by number; `u16::MAX` where Linux has no call. Building it checks the rows: ascending
 /// numbers (so no number twice), at most six arguments, a note where the level needs one.
-const INDEX: [u16; LAST + 1] = {
+static INDEX: [u16; LAST + 1] = {
     let mut index = [u16::MAX; LAST + 1];
     let mut i = 0;
     while i < SYSCALLS.len() {

@@ -29,7 +29,7 @@ macro_rules! consts {
         $($(#[$doc])* #[allow(missing_docs)] pub const $name: $int = $value;)*
 
         $(#[$attr])*
-        pub const $list: &[(&str, $int)] = &[$((stringify!($name), $name)),*];
+        pub static $list: &[(&str, $int)] = &[$((stringify!($name), $name)),*];
     };
 }
 

@@ -11,7 +11,7 @@ macro_rules! sub_table {
         $([$name:ident, $level:ident $(($errno:ident))?, $note:literal],)*
     }) => {
         $(#[$doc])*
-        pub const $table: crate::SubTable = crate::SubTable {
+        pub static $table: crate::SubTable = crate::SubTable {
             title: $title,
             call: $call,
             rows: &[$(crate::SubRow {
@@ -31,7 +31,7 @@ macro_rules! path_table {
         $([$name:literal, $level:ident $(($errno:ident))?, $note:literal],)*
     }) => {
         $(#[$doc])*
-        pub const $table: crate::SubTable = crate::SubTable {
+        pub static $table: crate::SubTable = crate::SubTable {
             title: $title,
             call: $call,
             rows: &[$(crate::SubRow {
@@ -56,7 +56,7 @@ pub mod prctl;
 pub mod sockopt;
 
 /// All of them, in the order of the documentation.
-pub const TABLES: &[SubTable] = &[
+pub static TABLES: &[SubTable] = &[
     open::OPEN,
     open::RESOLVE,
     fcntl::FCNTL,
