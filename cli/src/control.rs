@@ -8,8 +8,6 @@ use std::os::fd::AsFd;
 pub enum Message {
     /// To the sentry: the launcher got this signal.
     Signal(i32),
-    /// To the launcher: the sentry's pid, from the process that started it.
-    Pid(i32),
     /// To the launcher: the run could not begin; the exit status and a line for standard error.
     Failed(u8, String),
     /// To the launcher: the program was stopped by job control.
@@ -30,7 +28,6 @@ impl Message {
         let with = |tag: u8, rest: &[u8]| [&[tag], rest].concat();
         match self {
             Message::Signal(n) => with(b's', &n.to_le_bytes()),
-            Message::Pid(n) => with(b'p', &n.to_le_bytes()),
             Message::Failed(code, text) => with(b'f', &[&[*code], text.as_bytes()].concat()),
             Message::Stopped => with(b't', &[]),
             Message::Lines(text) => with(b'l', text.as_bytes()),
@@ -45,7 +42,6 @@ impl Message {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match tag {
             b's' => number().map(Message::Signal),
-            b'p' => number().map(Message::Pid),
             b'f' => rest.split_first().map(|(code, rest)| Message::Failed(*code, text(rest))),
             b't' => Some(Message::Stopped),
             b'l' => Some(Message::Lines(text(rest))),
@@ -84,15 +80,9 @@ mod tests {
 
     #[test]
     fn packets_come_back_as_they_went() {
-        for message in [
-            Signal(2),
-            Pid(77),
-            Failed(127, "x: no".into()),
-            Stopped,
-            Lines("a\nb".into()),
-            Exited(3),
-            Killed(9),
-        ] {
+        for message in
+            [Signal(2), Failed(127, "x: no".into()), Stopped, Lines("a\nb".into()), Exited(3), Killed(9)]
+        {
             assert_eq!(super::Message::decode(&message.encode()), Some(message));
         }
         assert_eq!(super::Message::decode(&[]), None);

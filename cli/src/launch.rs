@@ -5,7 +5,7 @@
 
 use crate::control::Message;
 use crate::options::{DoOptions, PlatformName};
-use crate::setup::{self, GoferSetup, Ids, MountSetup, SentrySetup, Text};
+use crate::setup::{self, GoferSetup, Ids, MountSetup, SentrySetup};
 use confine::host;
 use gofer::{GoferConfig, HideRule, Mount};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -17,11 +17,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 /// Signals that go to the program.
 const FORWARDED: &[i32] = &[
@@ -50,6 +50,8 @@ struct Run {
     ready: Option<io::PipeReader>,
     gofer_line: Vec<u8>,
     sentry: Option<Pid>,
+    /// Known once it serves.
+    gofer: Option<Pid>,
 }
 
 fn start(options: &DoOptions) -> Result<Run, String> {
@@ -79,23 +81,22 @@ fn start(options: &DoOptions) -> Result<Run, String> {
     let reopened = stdio();
 
     let sentry_setup = SentrySetup {
-        command: options.command.iter().map(|arg| Text::from(arg.as_os_str())).collect(),
+        command: options.command.iter().map(|arg| arg.as_bytes().to_vec()).collect(),
         env: environment(options)?,
         cwd: match &options.cwd {
-            Some(dir) => Text::from(dir.as_os_str()),
-            None => std::env::current_dir().map_or(Text(b"/".to_vec()), |dir| Text::from(dir.as_os_str())),
+            Some(dir) => dir.as_os_str().as_bytes().to_vec(),
+            None => std::env::current_dir().map_or(b"/".to_vec(), |dir| dir.into_os_string().into_vec()),
         },
         cwd_must: options.cwd.is_some(),
         mounts: mounts
             .iter()
-            .map(|m| MountSetup { at: Text(m.dst.clone().into_bytes()), writable: m.writable })
+            .map(|m| MountSetup { at: m.dst.clone().into_bytes(), writable: m.writable })
             .collect(),
         platform: match options.platform {
             PlatformName::Trap => "trap".to_owned(),
             PlatformName::Ptrace => "ptrace".to_owned(),
         },
         ids: ids(),
-        host_calls: options.host_calls,
         control: control_theirs.as_raw_fd(),
         lanes: numbers(&sentry_lanes),
         report: report.as_ref().map(AsRawFd::as_raw_fd),
@@ -103,7 +104,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         stdio: reopened.each_ref().map(Stream::number),
         tty: tty.as_ref().map(AsRawFd::as_raw_fd),
     };
-    let mut sentry = role("sentry", &sentry_setup).map_err(text("starting the sentry"))?;
+    let sentry = crate::sentry_role::start(sentry_setup)?;
 
     // Root's gofer sees owners as they are.
     let oracle = if geteuid().is_root() { None } else { Some(pair().map_err(text("gofer's sockets"))?) };
@@ -118,7 +119,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         oracle: oracle.as_ref().map(|(_, theirs)| theirs.as_raw_fd()),
         ready: ready_theirs.as_raw_fd(),
     };
-    let mut gofer = role("gofer", &gofer_setup).map_err(text("starting the gofer"))?;
+    start_gofer(&gofer_setup).map_err(text("starting the gofer"))?;
 
     drop((ready_theirs, gofer_lanes, sentry_lanes, control_theirs, report, trace, tty, reopened));
     if let Some((ours, theirs)) = oracle {
@@ -126,9 +127,14 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || gofer::serve_ids(ours));
         thread.map_err(text("starting a thread"))?;
     }
-    // Both end as soon as their namespaces are made.
-    let _ = (sentry.wait(), gofer.wait());
-    Ok(Run { control, signals, ready: Some(ready), gofer_line: Vec::new(), sentry: None })
+    Ok(Run {
+        control,
+        signals,
+        ready: Some(ready),
+        gofer_line: Vec::new(),
+        sentry: Pid::from_raw(sentry),
+        gofer: None,
+    })
 }
 
 impl Run {
@@ -140,7 +146,11 @@ impl Run {
         {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
-        // The sentry is the init of everything inside; the gofer ends with its sockets. There are no other children.
+        // The sentry is the init of everything inside. The gofer, which would end with its sockets, has answered all
+        // that was asked. There are no other children.
+        if let Some(pid) = self.gofer {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
         while !matches!(waitpid(None, WaitOptions::empty()), Err(error) if error != rustix::io::Errno::INTR) {
         }
         result
@@ -187,7 +197,10 @@ impl Run {
         self.ready = None;
         let line = String::from_utf8_lossy(&self.gofer_line).trim_end().to_owned();
         match line.split_once(' ') {
-            Some(("ok", _)) => Ok(()),
+            Some(("ok", pid)) => {
+                self.gofer = pid.parse().ok().and_then(Pid::from_raw);
+                Ok(())
+            }
             Some(("error", text)) => Err(text.to_owned()),
             _ => Err("the gofer did not start".to_owned()),
         }
@@ -196,7 +209,6 @@ impl Run {
     fn sentry_speaks(&mut self) -> Result<Option<u8>, String> {
         let Some(message) = Message::receive(&self.control) else { return Err(self.end_of_sentry()) };
         match message {
-            Message::Pid(pid) => self.sentry = Pid::from_raw(pid),
             Message::Lines(lines) => eprint!("{lines}"),
             Message::Stopped => {
                 // As the shell expects of a job; it goes on by SIGCONT, which goes to the program.
@@ -313,17 +325,13 @@ fn stdio() -> [Stream; 3] {
     })
 }
 
-/// Starts this program in a role. The configuration's descriptor is inherited, as are those named in it.
-fn role(name: &str, setup: &impl serde::Serialize) -> io::Result<Child> {
+/// Starts this program as the gofer. The configuration's descriptor is inherited, as are those named in it.
+fn start_gofer(setup: &GoferSetup) -> io::Result<()> {
     let setup = setup::store(setup)?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg0(format!("lazaret-{name}")).arg(format!("--role={name}")).arg(setup.as_raw_fd().to_string());
-    // The program's environment comes by the configuration.
-    command.env_clear();
-    if name == "gofer" {
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-    }
-    command.spawn()
+    command.arg0("lazaret-gofer").arg("--role=gofer").arg(setup.as_raw_fd().to_string());
+    command.env_clear().stdin(Stdio::null()).stdout(Stdio::null());
+    command.spawn().map(drop)
 }
 
 fn ids() -> Ids {
@@ -338,7 +346,7 @@ fn ids() -> Ids {
     }
 }
 
-fn environment(options: &DoOptions) -> Result<Vec<Text>, String> {
+fn environment(options: &DoOptions) -> Result<Vec<Vec<u8>>, String> {
     let mut env: Vec<(OsString, OsString)> = Vec::new();
     if !options.clear_env {
         env.extend(std::env::vars_os());
@@ -353,7 +361,7 @@ fn environment(options: &DoOptions) -> Result<Vec<Text>, String> {
         env.retain(|(other, _)| other != name);
         env.push((name.to_owned(), value.to_owned()));
     }
-    Ok(env.iter().map(|(k, v)| Text([k.as_bytes(), b"=", v.as_bytes()].concat())).collect())
+    Ok(env.iter().map(|(k, v)| [k.as_bytes(), b"=", v.as_bytes()].concat()).collect())
 }
 
 fn absolute(path: &Path) -> Result<String, String> {

@@ -1,4 +1,4 @@
-//! The `lazaret` command. It re-executes itself for its roles: the sentry and the gofer.
+//! The `lazaret` command. It forks the sentry and executes itself again as the gofer.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -23,7 +23,6 @@ fn main() -> ExitCode {
     {
         let fd = args.next().and_then(|fd| fd.to_str()?.parse().ok());
         return match (role, fd) {
-            ("sentry", Some(fd)) => sentry_role::run(fd),
             ("gofer", Some(fd)) => gofer_role::run(fd),
             _ => failure("not a role"),
         };

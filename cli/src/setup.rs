@@ -1,33 +1,10 @@
-//! What the launcher tells its roles at their start, as JSON in a memory file.
+//! What the launcher tells its roles at their start: the gofer, which is executed, as JSON in a memory file; the sentry,
+//! which is forked, as it is.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{OwnedFd, RawFd};
-
-/// Bytes that need not be UTF-8, one character each.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Text(pub Vec<u8>);
-
-impl Serialize for Text {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&self.0.iter().map(|byte| char::from(*byte)).collect::<String>())
-    }
-}
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        let bytes = text.chars().map(|c| u8::try_from(u32::from(c)));
-        bytes.collect::<Result<_, _>>().map(Text).map_err(serde::de::Error::custom)
-    }
-}
-
-impl From<&std::ffi::OsStr> for Text {
-    fn from(text: &std::ffi::OsStr) -> Self {
-        Text(std::os::unix::ffi::OsStrExt::as_bytes(text).to_vec())
-    }
-}
 
 /// The gofer's start.
 #[derive(Serialize, Deserialize)]
@@ -39,21 +16,19 @@ pub struct GoferSetup {
 }
 
 /// The sentry's start.
-#[derive(Serialize, Deserialize)]
 pub struct SentrySetup {
     /// Program and arguments.
-    pub command: Vec<Text>,
+    pub command: Vec<Vec<u8>>,
     /// Environment, `K=V` each.
-    pub env: Vec<Text>,
+    pub env: Vec<Vec<u8>>,
     /// Working directory; `must` says that it was asked for.
-    pub cwd: Text,
+    pub cwd: Vec<u8>,
     pub cwd_must: bool,
     /// Where the gofer's mounts go inside, in its order, and whether they are written through.
     pub mounts: Vec<MountSetup>,
     /// `trap` or `ptrace`.
     pub platform: String,
     pub ids: Ids,
-    pub host_calls: bool,
     /// Descriptors.
     pub control: RawFd,
     pub lanes: Vec<RawFd>,
@@ -66,14 +41,12 @@ pub struct SentrySetup {
 }
 
 /// One mount of the gofer as the guest sees it.
-#[derive(Serialize, Deserialize)]
 pub struct MountSetup {
-    pub at: Text,
+    pub at: Vec<u8>,
     pub writable: bool,
 }
 
 /// The launcher's ids, which are the program's.
-#[derive(Serialize, Deserialize)]
 pub struct Ids {
     pub uid: u32,
     pub gid: u32,

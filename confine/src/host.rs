@@ -2,6 +2,7 @@
 
 use crate::bpf::Insn;
 use crate::enter::Kin;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -104,6 +105,43 @@ pub fn next_signal(fd: BorrowedFd<'_>) -> Option<i32> {
 pub fn few_arenas() {
     // SAFETY: a setting of the C library's allocator; no memory is touched by the caller.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
+}
+
+/// Overwrites the command line, which becomes this name, and the environment that the process was started with. For a
+/// forked process's start: it has one thread, and no copy of what is overwritten is used afterwards.
+pub fn forget_command_line(name: &CStr) {
+    unsafe extern "C" {
+        static mut environ: *mut *mut libc::c_char;
+        static mut program_invocation_name: *mut libc::c_char;
+    }
+    // SAFETY: the C library set both before main; nothing in this program changes the environment.
+    let (mut entry, mut start) = unsafe { (environ, program_invocation_name) };
+    // SAFETY: it is a string that ends with NUL.
+    let mut end = unsafe { start.add(libc::strlen(start)) };
+    // The kernel lays out the arguments and then the environment, one behind the other (execve(2)).
+    const MOST: usize = 8 << 20;
+    // SAFETY: `environ` ends with a null pointer, and what it points to are strings that end with NUL.
+    unsafe {
+        let first = *entry;
+        if !first.is_null() && (first as usize).wrapping_sub(end as usize) < MOST {
+            end = first.sub(1);
+        }
+        while !(*entry).is_null() {
+            if *entry == end.add(1) {
+                end = (*entry).add(libc::strlen(*entry));
+            }
+            *entry = std::ptr::null_mut();
+            entry = entry.add(1);
+        }
+        std::ptr::write_bytes(start, 0, end.offset_from(start).unsigned_abs());
+    }
+    for byte in name.to_bytes() {
+        if start < end {
+            // SAFETY: in the same range.
+            unsafe { start.write(*byte as libc::c_char) };
+            start = start.wrapping_add(1);
+        }
+    }
 }
 
 /// Handles SIGSYS: one line with the call's number, then the end of the process. The call was not made.
