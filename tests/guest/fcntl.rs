@@ -6,7 +6,8 @@ use libc::*;
 cases![
     dupfd, dupfd_cloexec, dupfd_errors, getfd_setfd, getfl_setfl, setfl_ignores_access_mode, pipe_size, pipe_size_errors, bad_fd, bad_cmd,
     path_fd, lock_conflict, lock_own_merges, lock_unlock_splits, lock_released_by_close, lock_wait, lock_errors, lock_end_of_file, ofd_lock,
-    lock_deadlock, owner, seals_need_memfd, nonblock_on_pipe
+    lock_deadlock, lock_ranges, lock_wait_ends, lock_wait_interrupted, lock_interrupted_wait_is_no_deadlock, lock_deadlock_of_three,
+    lock_shared_table, lock_exec_closes, ofd_wait, ofd_getlk_unlocked, lock_on_pipe, lock_downgrade_wakes, owner, seals_need_memfd, nonblock_on_pipe
 ];
 
 fn dupfd() {
@@ -254,6 +255,257 @@ fn lock_deadlock() {
     ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_UNLCK, 0, 1)));
     exits(pid, 0);
     shut([fd, ready[0], ready[1]]);
+}
+
+fn lock_ranges() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    let max = i64::MAX;
+    let set = |whence: i32, start: i64, len: i64| {
+        let l = flock { l_whence: whence as i16, ..lk(F_WRLCK, start, len) };
+        sys!(SYS_fcntl, fd, F_SETLK, &l)
+    };
+    err(set(3, 0, 0), EINVAL);
+    err(set(SEEK_SET, max, 2), EOVERFLOW);
+    eq(set(SEEK_SET, max, 1), 0);
+    eq(set(SEEK_SET, max, 0), 0);
+    err(set(SEEK_END, max, 0), EOVERFLOW);
+    err(set(SEEK_END, -11, 0), EINVAL);
+    err(set(SEEK_SET, 0, -1), EINVAL);
+    eq(set(SEEK_SET, 5, -5), 0);
+    let s = seen(&t, 0, 0);
+    eq((s.1, s.2), (0, 5));
+    ok(sys!(SYS_lseek, fd, 8, SEEK_SET));
+    eq(set(SEEK_CUR, -1, 1), 0);
+    let s = seen(&t, 5, 10);
+    eq((s.1, s.2), (7, 1));
+    let s = seen(&t, 100, 0);
+    eq((s.1, s.2), (max, 0));
+    shut([fd]);
+}
+
+/// A child that locks byte 0 of `f` and then does `end`; returns when it has the lock.
+fn holder(t: &Tmp, end: impl FnOnce(i32) -> i32) -> i32 {
+    let ready = pipe_pair();
+    let pid = child(|| {
+        let fd = ok(t.open("f", O_RDWR)) as i32;
+        ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 0, 1)));
+        sys!(SYS_write, ready[1], b"x", 1);
+        end(fd)
+    });
+    eq(sys!(SYS_read, ready[0], &mut [0u8; 1], 1), 1);
+    shut(ready);
+    pid
+}
+
+fn lock_wait_ends() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    // By an unlock, a close, a close of another description, a dup2 over it, the end, a kill.
+    let ends: [fn(i32, &Tmp); 5] = [
+        |fd, _| _ = ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_UNLCK, 0, 0))),
+        |fd, _| shut([fd]),
+        |_, t| shut([ok(t.open("f", O_RDONLY)) as i32]),
+        |fd, _| _ = ok(sys!(SYS_dup2, 1, fd)),
+        |_, _| _ = sys!(SYS_kill, sys!(SYS_getpid), SIGKILL),
+    ];
+    for end in ends {
+        let pid = holder(&t, |fd| {
+            sleep_ms(20);
+            end(fd, &t);
+            sleep_ms(2000);
+            0
+        });
+        let begin = now_ms();
+        ok(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 0, 0)));
+        check(now_ms() - begin < 1500, "it waited for the release alone");
+        ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_UNLCK, 0, 0)));
+        sys!(SYS_kill, pid, SIGKILL);
+        reap(pid);
+    }
+    shut([fd]);
+}
+
+fn lock_wait_interrupted() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    let pid = holder(&t, |_| {
+        sleep_ms(5000);
+        0
+    });
+    for (cmd, flags) in [(F_SETLKW, 0), (F_OFD_SETLKW, 0)] {
+        let _on = sig::on(SIGUSR1, flags);
+        let s = sig::later(SIGUSR1, 20);
+        err(sys!(SYS_fcntl, fd, cmd, &lk(F_WRLCK, 0, 1)), EINTR);
+        s.join().unwrap();
+    }
+    // With SA_RESTART it waits on.
+    let _on = sig::on(SIGUSR1, SA_RESTART);
+    let s = sig::later(SIGUSR1, 20);
+    let k = std::thread::spawn(move || {
+        sleep_ms(60);
+        sys!(SYS_kill, pid, SIGKILL);
+    });
+    eq(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 0, 1)), 0);
+    eq(sig::hits(), 1);
+    s.join().unwrap();
+    k.join().unwrap();
+    reap(pid);
+    shut([fd]);
+}
+
+fn lock_interrupted_wait_is_no_deadlock() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 1, 1)));
+    let go = pipe_pair();
+    let pid = holder(&t, |fd| {
+        let _on = sig::on(SIGUSR1, 0);
+        let s = sig::later(SIGUSR1, 20);
+        let r = sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 1, 1));
+        let _ = s.join();
+        sys!(SYS_write, go[1], b"x", 1);
+        sleep_ms(30);
+        i32::from(r != -i64::from(EINTR))
+    });
+    eq(sys!(SYS_read, go[0], &mut [0u8; 1], 1), 1);
+    // The child no longer waits for us: no circle.
+    ok(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 0, 1)));
+    exits(pid, 0);
+    shut([fd, go[0], go[1]]);
+}
+
+fn lock_deadlock_of_three() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 2, 1)));
+    let a = holder(&t, |fd| {
+        ok(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 2, 1)));
+        0
+    });
+    let ready = pipe_pair();
+    let b = child(|| {
+        let fd = ok(t.open("f", O_RDWR));
+        ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 1, 1)));
+        sys!(SYS_write, ready[1], b"x", 1);
+        ok(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 0, 1)));
+        0
+    });
+    eq(sys!(SYS_read, ready[0], &mut [0u8; 1], 1), 1);
+    sleep_ms(40);
+    err(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 1, 1)), EDEADLK);
+    // Descriptions are not looked at: this one would wait.
+    err(sys!(SYS_fcntl, fd, F_OFD_SETLK, &lk(F_WRLCK, 1, 1)), EAGAIN);
+    shut([fd]);
+    exits(a, 0);
+    exits(b, 0);
+    shut(ready);
+}
+
+fn lock_shared_table() {
+    // Who shares the descriptor table shares the locks.
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 0, 1)));
+    let h = std::thread::spawn(move || sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 0, 2)));
+    eq(h.join().unwrap(), 0);
+    eq(seen(&t, 0, 0).2, 2);
+    // A thread with a table of its own is another owner.
+    let h = std::thread::spawn(move || {
+        ok(sys!(SYS_unshare, CLONE_FILES));
+        let r = sys!(SYS_fcntl, fd, F_SETLK, &lk(F_WRLCK, 0, 1));
+        sys!(SYS_close, fd);
+        r
+    });
+    err(h.join().unwrap(), EAGAIN);
+    eq(seen(&t, 0, 0).2, 2);
+    shut([fd]);
+}
+
+fn lock_exec_closes() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    for cloexec in [false, true] {
+        let pid = holder(&t, |fd| {
+            sys!(SYS_fcntl, fd, F_SETFD, i32::from(cloexec));
+            let argv = [c"sleep".as_ptr() as usize, c"5".as_ptr() as usize, 0];
+            sys!(SYS_execve, c"/bin/sleep", &argv, &[0usize]);
+            1
+        });
+        sleep_ms(150);
+        eq(seen(&t, 0, 1).0, if cloexec { F_UNLCK } else { F_WRLCK });
+        sys!(SYS_kill, pid, SIGKILL);
+        killed_by(pid, SIGKILL);
+        eq(seen(&t, 0, 1).0, F_UNLCK);
+    }
+    shut([fd]);
+}
+
+fn ofd_wait() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    let other = ok(t.open("f", O_RDWR)) as i32;
+    ok(sys!(SYS_fcntl, other, F_OFD_SETLK, &lk(F_WRLCK, 0, 0)));
+    // A lock of the process is in the way of the description's and the other way round.
+    err(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_RDLCK, 3, 1)), EAGAIN);
+    let mut l = lk(F_RDLCK, 3, 1);
+    ok(sys!(SYS_fcntl, fd, F_GETLK, &mut l));
+    eq((i32::from(l.l_type), l.l_start, l.l_len, l.l_pid), (F_WRLCK, 0, 0, -1));
+    let h = std::thread::spawn(move || {
+        sleep_ms(30);
+        shut([other]);
+    });
+    ok(sys!(SYS_fcntl, fd, F_OFD_SETLKW, &lk(F_WRLCK, 0, 0)));
+    h.join().unwrap();
+    // Shared by dup, and kept until the last of them is closed.
+    let again = ok(sys!(SYS_dup, fd)) as i32;
+    shut([fd]);
+    eq(seen(&t, 0, 0).0, F_WRLCK);
+    shut([again]);
+    let fd = ok(t.open("f", O_RDWR)) as i32;
+    eq(seen(&t, 0, 0).0, F_UNLCK);
+    shut([fd]);
+}
+
+fn ofd_getlk_unlocked() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    ok(sys!(SYS_fcntl, fd, F_OFD_SETLK, &lk(F_RDLCK, 4, 2)));
+    // What the description itself holds there.
+    let mut l = lk(F_UNLCK, 0, 0);
+    ok(sys!(SYS_fcntl, fd, F_OFD_GETLK, &mut l));
+    eq((i32::from(l.l_type), l.l_start, l.l_len, l.l_pid), (F_RDLCK, 4, 2, -1));
+    let mut l = lk(F_UNLCK, 6, 0);
+    ok(sys!(SYS_fcntl, fd, F_OFD_GETLK, &mut l));
+    eq(i32::from(l.l_type), F_UNLCK);
+    shut([fd]);
+}
+
+fn lock_on_pipe() {
+    let p = pipe_pair();
+    ok(sys!(SYS_fcntl, p[0], F_SETLK, &lk(F_RDLCK, 0, 0)));
+    err(sys!(SYS_fcntl, p[0], F_SETLK, &lk(F_WRLCK, 0, 0)), EBADF);
+    let mut l = lk(F_WRLCK, 0, 0);
+    l.l_whence = SEEK_END as i16;
+    ok(sys!(SYS_fcntl, p[1], F_SETLK, &l));
+    shut(p);
+}
+
+fn lock_downgrade_wakes() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    let pid = holder(&t, |fd| {
+        sleep_ms(20);
+        ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_RDLCK, 0, 1)));
+        sleep_ms(2000);
+        0
+    });
+    let begin = now_ms();
+    ok(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_RDLCK, 0, 0)));
+    check(now_ms() - begin < 1500, "a shared lock lets others in");
+    sys!(SYS_kill, pid, SIGKILL);
+    reap(pid);
+    shut([fd]);
 }
 
 fn owner() {

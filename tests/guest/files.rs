@@ -4,7 +4,7 @@ use guest_tests::*;
 use libc::*;
 
 cases![
-    flock_exclusive, flock_shared, flock_converts, flock_wait, flock_errors, flock_follows_description, memfd_basic, memfd_seals, memfd_errors,
+    flock_exclusive, flock_shared, flock_converts, flock_failed_conversion, flock_wait, flock_errors, flock_follows_description, memfd_basic, memfd_seals, memfd_errors,
     memfd_mapped_between, inotify_events, inotify_rename_cookie, inotify_remove_watch, inotify_errors, inotify_poll, proc_maps, proc_status,
     proc_stat, proc_cmdline_environ, proc_exe, proc_fd_links, proc_task, proc_other_process, proc_missing, proc_system_files, proc_self_links,
     proc_mounts, proc_limits, proc_auxv, pty_basic, pty_raw_and_echo, pty_winsize, pty_hangup, tty_errors, dev_directory, dev_fd_links,
@@ -47,6 +47,18 @@ fn flock_converts() {
     ok(sys!(SYS_flock, a, LOCK_SH));
     let b = reopen(&t);
     ok(sys!(SYS_flock, b, LOCK_SH | LOCK_NB));
+    shut([a, b]);
+}
+
+fn flock_failed_conversion() {
+    let t = Tmp::new();
+    let a = t.file("f", b"");
+    let b = ok(t.open("f", O_RDONLY)) as i32;
+    ok(sys!(SYS_flock, a, LOCK_SH));
+    ok(sys!(SYS_flock, b, LOCK_SH));
+    // The old lock is given up first, and lost when the new one cannot be had.
+    err(sys!(SYS_flock, a, LOCK_EX | LOCK_NB), EAGAIN);
+    ok(sys!(SYS_flock, b, LOCK_EX | LOCK_NB));
     shut([a, b]);
 }
 

@@ -17,9 +17,7 @@ pub use set_up::set_up;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::ipc::pipe::Pipe;
-use crate::task::Task;
 use crate::vfs::file::File;
-use crate::vfs::lock::{Owner, Range};
 use std::sync::Arc;
 use syscall_table::abi::S_IFIFO;
 use syscall_table::abi::open::O_PATH;
@@ -41,15 +39,4 @@ pub(crate) fn opened(cx: &mut Cx, file: Arc<File>) -> SysResult<Arc<File>> {
         })
     };
     pipe.open_fifo(cx, file.flags(), file.path.clone(), Some(inode))
-}
-
-/// A descriptor was closed: the process loses its record locks on the file (fcntl(2)).
-pub(crate) fn closed(task: &Task, file: &File) {
-    let vfs = &task.kernel.vfs;
-    if vfs.locks.used()
-        && let Ok(attr) = file.ops.attr()
-    {
-        let key = (attr.dev, attr.ino);
-        vfs.locks.unlock(key, Owner::Process(task.process.pid), Range::ALL);
-    }
 }

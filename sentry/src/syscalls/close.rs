@@ -8,9 +8,7 @@ use syscall_table::abi::clone::{CLOSE_RANGE_CLOEXEC, CLOSE_RANGE_UNSHARE};
 use syscall_table::errno::Errno;
 
 pub fn close(cx: &mut Cx, fd: Fd) -> SysResult {
-    let file = cx.task.files().remove(fd.raw())?;
-    crate::fs::closed(cx.task, &file);
-    drop(file);
+    drop(cx.task.files().remove(fd.raw())?);
     Ok(0)
 }
 
@@ -32,8 +30,6 @@ pub fn close_range(cx: &mut Cx, first: u32, last: u32, flags: CloseRangeFlags) -
         }
         return Ok(0);
     }
-    for file in files.take_if(|fd, _| within(fd)) {
-        crate::fs::closed(cx.task, &file);
-    }
+    drop(files.take_if(|fd, _| within(fd)));
     Ok(0)
 }

@@ -17,10 +17,7 @@ pub fn dup(cx: &mut Cx, oldfd: Fd) -> SysResult {
 fn replace(cx: &mut Cx, oldfd: Fd, newfd: Fd, cloexec: bool) -> SysResult {
     let files = cx.task.files();
     let file = files.get(oldfd.raw())?;
-    let old = files.replace(newfd.raw(), file, cloexec, cx.task.process.limit(RLIMIT_NOFILE))?;
-    if let Some(old) = old {
-        crate::fs::closed(cx.task, &old);
-    }
+    drop(files.replace(newfd.raw(), file, cloexec, cx.task.process.limit(RLIMIT_NOFILE))?);
     Ok(u64::from(newfd.raw().unsigned_abs()))
 }
 

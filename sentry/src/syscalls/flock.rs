@@ -5,7 +5,7 @@ use crate::cx::Cx;
 use crate::fail::Restart;
 use crate::fail::SysResult;
 use crate::vfs::file::File;
-use crate::vfs::lock::{Locks, Owner, Range};
+use crate::vfs::lock::{Locks, Owner, Range, Refusal, Waiting};
 use crate::wait::Ready;
 use std::sync::Arc;
 use syscall_table::abi::fcntl::*;
@@ -38,17 +38,23 @@ pub fn flock(cx: &mut Cx, fd: Fd, op: FlockOp) -> SysResult {
     };
     let locks = &cx.kernel().vfs.flocks;
     let key = key(&file)?;
+    let owner = Owner::File(file.id);
     let Some(write) = write else {
-        locks.unlock(key, Owner::File(file.id), Range::ALL);
+        locks.release(key, owner);
         return Ok(0);
     };
     let range = Range { write, ..Range::ALL };
     remember(&file, locks, key);
     cx.wait_on(locks.queue(), Ready::OUT);
-    match locks.lock(key, Owner::File(file.id), 0, range) {
-        Ok(()) => Ok(0),
-        Err(_) if op.has(LOCK_NB) => Err(Errno::EAGAIN.into()),
-        Err(_) => cx.block(Restart::Sys),
+    let mut taken = locks.lock(key, owner, 0, range);
+    if let Err(Refusal::Held(_)) = taken {
+        // Changing a lock gives up the old one first (flock(2)): that may let the new one in.
+        locks.release(key, owner);
+        taken = locks.lock(key, owner, 0, range);
+    }
+    match taken {
+        Err(Refusal::Held(_)) if !op.has(LOCK_NB) => cx.block(Restart::Sys),
+        other => Ok(other.map(|()| 0)?),
     }
 }
 
@@ -57,40 +63,42 @@ fn range(file: &File, lock: &Flock) -> SysResult<Range> {
     let base = match i32::from(lock.l_whence) {
         SEEK_SET => 0,
         SEEK_CUR => i64::try_from(*file.pos.lock()).map_err(|_| Errno::EOVERFLOW)?,
-        SEEK_END => i64::try_from(file.ops.size()?).map_err(|_| Errno::EOVERFLOW)?,
+        SEEK_END => i64::try_from(file.ops.attr()?.size).map_err(|_| Errno::EOVERFLOW)?,
         _ => return Err(Errno::EINVAL.into()),
     };
     let start = base.checked_add(lock.l_start).ok_or(Errno::EOVERFLOW)?;
+    let offset = |at: i64| u64::try_from(at).map_err(|_| Errno::EINVAL);
+    offset(start)?;
     let (start, end) = match lock.l_len {
         0 => (start, i64::MAX),
-        len if len > 0 => {
-            (start, start.checked_add(len).and_then(|e| e.checked_sub(1)).ok_or(Errno::EOVERFLOW)?)
-        }
-        len => (start.checked_add(len).ok_or(Errno::EINVAL)?, start.checked_sub(1).ok_or(Errno::EINVAL)?),
+        len if len > 0 => (start, start.checked_add(len.saturating_sub(1)).ok_or(Errno::EOVERFLOW)?),
+        len => (start.checked_add(len).ok_or(Errno::EINVAL)?, start.saturating_sub(1)),
     };
-    let start = u64::try_from(start).map_err(|_| Errno::EINVAL)?;
-    let end = u64::try_from(end).map_err(|_| Errno::EINVAL)?;
-    Ok(Range { start, end, write: i32::from(lock.l_type) == F_WRLCK })
+    Ok(Range { start: offset(start)?, end: offset(end)?, write: i32::from(lock.l_type) == F_WRLCK })
 }
 
 /// F_GETLK, F_SETLK, F_SETLKW and their OFD forms.
 pub(super) fn record(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysResult {
     let mut lock: Flock = cx.read_value(arg)?;
     let ofd = matches!(op, F_OFD_GETLK | F_OFD_SETLK | F_OFD_SETLKW);
-    if ofd && lock.l_pid != 0 {
-        return Err(Errno::EINVAL.into());
-    }
     let kind = i32::from(lock.l_type);
-    if !matches!(kind, F_RDLCK | F_WRLCK | F_UNLCK) {
+    if op == F_GETLK && kind == F_UNLCK {
         return Err(Errno::EINVAL.into());
     }
     let range = range(file, &lock)?;
+    if !matches!(kind, F_RDLCK | F_WRLCK | F_UNLCK) || (ofd && lock.l_pid != 0) {
+        return Err(Errno::EINVAL.into());
+    }
+    let table = cx.task.files();
     let pid = cx.task.process.pid;
-    let owner = if ofd { Owner::File(file.id) } else { Owner::Process(pid) };
+    let owner = if ofd { Owner::File(file.id) } else { table.owner() };
     let locks = &cx.kernel().vfs.locks;
     let key = key(file)?;
     if matches!(op, F_GETLK | F_OFD_GETLK) {
-        match locks.conflict(key, owner, range) {
+        // F_OFD_GETLK with F_UNLCK asks for what the description itself holds.
+        let found =
+            if kind == F_UNLCK { locks.own(key, owner, range) } else { locks.conflict(key, owner, range) };
+        match found {
             None => lock.l_type = F_UNLCK as i16,
             Some((other, pid)) => {
                 lock.l_type = if other.write { F_WRLCK } else { F_RDLCK } as i16;
@@ -107,27 +115,29 @@ pub(super) fn record(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysRes
     match kind {
         F_RDLCK if !file.readable() => return Err(Errno::EBADF.into()),
         F_WRLCK if !file.writable() => return Err(Errno::EBADF.into()),
-        F_UNLCK => {
-            locks.unlock(key, owner, range);
-            return Ok(0);
-        }
+        F_UNLCK => return Ok(locks.unlock(key, owner, range).map(|()| 0)?),
         _ => {}
     }
     if ofd {
         remember(file, locks, key);
+    } else {
+        table.locks_in(locks);
     }
     let waits = matches!(op, F_SETLKW | F_OFD_SETLKW);
     if waits {
+        // An earlier wait may have been for another.
+        cx.state::<Option<Waiting>>().take();
         cx.wait_on(locks.queue(), Ready::OUT);
     }
     match locks.lock(key, owner, if ofd { -1 } else { pid }, range) {
-        Ok(()) => Ok(0),
-        Err(_) if !waits => Err(Errno::EAGAIN.into()),
-        Err(holder) => {
-            if !ofd && locks.would_deadlock(pid, holder) {
-                return Err(Errno::EDEADLK.into());
+        Err(Refusal::Held(holder)) if waits => {
+            // Descriptions have no waits of their own: only processes are looked at.
+            if !ofd {
+                let waiting = locks.wait(owner, holder).ok_or(Errno::EDEADLK)?;
+                *cx.state() = Some(waiting);
             }
             cx.block(Restart::Sys)
         }
+        other => Ok(other.map(|()| 0)?),
     }
 }

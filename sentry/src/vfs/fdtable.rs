@@ -3,7 +3,9 @@
 use crate::fail::SysResult;
 use crate::sync::{Level, Lock};
 use crate::vfs::file::File;
-use std::sync::Arc;
+use crate::vfs::lock::{Locks, Owner};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use syscall_table::errno::Errno;
 
 struct Slot {
@@ -18,9 +20,23 @@ struct Slots {
     low: usize,
 }
 
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
 /// A descriptor table (shared by CLONE_FILES).
+///
+/// It owns the record locks that are taken through it (fcntl(2)): closing any description of a file releases those
+/// on it, and so does the end of the table.
 pub struct FdTable {
     slots: Lock<Slots>,
+    id: u64,
+    /// Set once a record lock was taken.
+    locks: OnceLock<Arc<Locks>>,
+}
+
+impl Drop for FdTable {
+    fn drop(&mut self) {
+        drop(self.take_all());
+    }
 }
 
 impl Default for FdTable {
@@ -32,7 +48,34 @@ impl Default for FdTable {
 impl FdTable {
     /// An empty table.
     pub fn new() -> Self {
-        FdTable { slots: Lock::new(Level::FdTable, Slots::default()) }
+        Self::with(Slots::default())
+    }
+
+    fn with(slots: Slots) -> Self {
+        FdTable {
+            slots: Lock::new(Level::FdTable, slots),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            locks: OnceLock::new(),
+        }
+    }
+
+    /// As the owner of record locks.
+    pub fn owner(&self) -> Owner {
+        Owner::Table(self.id)
+    }
+
+    /// Record locks are taken in this table from now on.
+    pub fn locks_in(&self, locks: &Arc<Locks>) {
+        self.locks.get_or_init(|| locks.clone());
+    }
+
+    /// A descriptor was closed: the record locks on the file go.
+    fn closed(&self, file: &File) {
+        if let Some(locks) = self.locks.get()
+            && let Ok(attr) = file.ops.attr()
+        {
+            locks.release((attr.dev, attr.ino), self.owner());
+        }
     }
 
     /// A copy for fork.
@@ -43,7 +86,7 @@ impl FdTable {
             .iter()
             .map(|s| s.as_ref().map(|s| Slot { file: s.file.clone(), cloexec: s.cloexec }))
             .collect();
-        FdTable { slots: Lock::new(Level::FdTable, Slots { list, low: slots.low }) }
+        Self::with(Slots { list, low: slots.low })
     }
 
     /// The description behind a descriptor.
@@ -129,9 +172,13 @@ impl FdTable {
         if index as u64 >= limit.min(1 << 20) {
             return Err(Errno::EBADF.into());
         }
-        let old = slots.list.get_mut(index).and_then(Option::take);
+        let old = slots.list.get_mut(index).and_then(Option::take).map(|s| s.file);
         put(&mut slots, index, Slot { file, cloexec });
-        Ok(old.map(|s| s.file))
+        drop(slots);
+        if let Some(old) = &old {
+            self.closed(old);
+        }
+        Ok(old)
     }
 
     /// Takes a descriptor out. Drop the result outside of any lock: closing may wake others.
@@ -143,6 +190,8 @@ impl FdTable {
         let index = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         let slot = slots.list.get_mut(index).and_then(Option::take).ok_or(Errno::EBADF)?;
         slots.low = slots.low.min(index);
+        drop(slots);
+        self.closed(&slot.file);
         Ok(slot.file)
     }
 
@@ -171,6 +220,10 @@ impl FdTable {
             }
         }
         slots.low = low;
+        drop(slots);
+        for file in &taken {
+            self.closed(file);
+        }
         taken
     }
 

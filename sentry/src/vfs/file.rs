@@ -93,7 +93,7 @@ impl File {
 impl Drop for File {
     fn drop(&mut self) {
         for (locks, key) in self.locked.get_mut().drain(..) {
-            locks.unlock(key, crate::vfs::lock::Owner::File(self.id), crate::vfs::lock::Range::ALL);
+            locks.release(key, crate::vfs::lock::Owner::File(self.id));
         }
         self.ops.release(self.flags());
         if let Some(place) = self.path.as_ref().filter(|_| self.flags() & o::O_PATH == 0) {

@@ -1,18 +1,27 @@
 //! Advisory locks on files: flock(2) and record locks (fcntl(2)).
 //!
 //! A table for each kind; both are by device and inode number. Whoever waits is woken at every release, which is simple and right:
-//! lock queues are short.
+//! lock queues are short. The number of locks is bounded, which Linux leaves to memory.
 
 use crate::sync::{Level, Lock};
 use crate::wait::{Ready, WaitQueue};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use syscall_table::errno::Errno;
+
+/// Most locks on one file: each call looks at all of them.
+const FILE_MAX: usize = 1 << 13;
+/// Most locks in the sandbox.
+const ALL_MAX: usize = 1 << 17;
+/// Longest chain of waits that is followed.
+const CIRCLE_MAX: usize = 64;
 
 /// Whose a lock is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// A process (F_SETLK).
-    Process(i32),
+    /// A descriptor table (F_SETLK), by its id: what fcntl(2) calls a process.
+    Table(u64),
     /// An open description (flock, F_OFD_SETLK), by its id.
     File(u64),
 }
@@ -46,11 +55,70 @@ struct Held {
 
 type Key = (u64, u64);
 
+/// Who waits for whom: an owner with several threads may wait several times.
+struct Edge {
+    id: u64,
+    waiter: Owner,
+    holder: Owner,
+}
+
 #[derive(Default)]
 struct Table {
     files: HashMap<Key, Vec<Held>>,
-    /// Process → the process whose lock it waits for.
-    waits: HashMap<i32, i32>,
+    /// Locks there are.
+    held: usize,
+    waits: Vec<Edge>,
+    last_wait: u64,
+}
+
+impl Table {
+    /// Whether `from` waits, through others, for `to`. Circles of more than [`CIRCLE_MAX`] are not found, as with
+    /// Linux, whose limit is lower.
+    fn leads(&self, from: Owner, to: Owner) -> bool {
+        let mut seen = vec![from];
+        let mut next = 0;
+        while let Some(at) = seen.get(next).copied() {
+            if at == to {
+                return true;
+            }
+            next = next.saturating_add(1);
+            for edge in self.waits.iter().filter(|edge| edge.waiter == at) {
+                if seen.len() < CIRCLE_MAX && !seen.contains(&edge.holder) {
+                    seen.push(edge.holder);
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Why a lock cannot be had.
+pub enum Refusal {
+    /// This owner's is in the way.
+    Held(Owner),
+    /// Too many.
+    Full,
+}
+
+impl From<Refusal> for crate::fail::Fail {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Held(_) => Errno::EAGAIN.into(),
+            Refusal::Full => Errno::ENOLCK.into(),
+        }
+    }
+}
+
+/// A call's wait for a lock, for the detection of deadlocks; over when it is dropped.
+pub struct Waiting {
+    locks: Arc<Locks>,
+    id: u64,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.locks.table.lock().waits.retain(|edge| edge.id != self.id);
+    }
 }
 
 /// All locks of one kind.
@@ -80,22 +148,39 @@ impl Locks {
     pub fn conflict(&self, key: Key, owner: Owner, range: Range) -> Option<(Range, i32)> {
         let table = self.table.lock();
         let held = table.files.get(&key)?;
-        held.iter().find(|h| stands_in_way(h, owner, &range)).map(|h| (h.range, h.pid))
+        let found = held.iter().filter(|h| stands_in_way(h, owner, &range));
+        found.min_by_key(|h| h.range.start).map(|h| (h.range, h.pid))
     }
 
-    /// Takes the lock, replacing what the owner has there. Err: the process of a lock in the way.
+    /// The first lock of this owner in the range.
+    pub fn own(&self, key: Key, owner: Owner, range: Range) -> Option<(Range, i32)> {
+        let table = self.table.lock();
+        let held = table.files.get(&key)?;
+        let found = held.iter().filter(|h| h.owner == owner && h.range.meets(&range));
+        found.min_by_key(|h| h.range.start).map(|h| (h.range, h.pid))
+    }
+
+    /// Takes the lock, replacing what the owner has there.
     ///
     /// # Errors
-    /// The process that holds it.
-    pub fn lock(&self, key: Key, owner: Owner, pid: i32, range: Range) -> Result<(), i32> {
+    /// Whose lock is in the way; too many locks.
+    pub fn lock(&self, key: Key, owner: Owner, pid: i32, range: Range) -> Result<(), Refusal> {
         let mut table = self.table.lock();
-        let held = table.files.entry(key).or_default();
+        let Table { files, held: all, .. } = &mut *table;
+        let held = files.entry(key).or_default();
         if let Some(other) = held.iter().find(|h| stands_in_way(h, owner, &range)) {
-            return Err(other.pid);
+            return Err(Refusal::Held(other.owner));
+        }
+        let before = held.len();
+        if before >= FILE_MAX || *all >= ALL_MAX {
+            if held.is_empty() {
+                files.remove(&key);
+            }
+            return Err(Refusal::Full);
         }
         let shrinks = cut(held, owner, &range);
         merge(held, Held { owner, pid, range });
-        table.waits.remove(&pid);
+        *all = all.saturating_add(held.len()).saturating_sub(before);
         self.count.fetch_add(1, Ordering::Relaxed);
         drop(table);
         // A lock that became shared lets others in.
@@ -106,42 +191,49 @@ impl Locks {
     }
 
     /// Releases what the owner holds of the range.
-    pub fn unlock(&self, key: Key, owner: Owner, range: Range) {
+    ///
+    /// # Errors
+    /// Too many locks: releasing the middle of one leaves two.
+    pub fn unlock(&self, key: Key, owner: Owner, range: Range) -> Result<(), Refusal> {
         if self.count.load(Ordering::Relaxed) == 0 {
-            return;
+            return Ok(());
         }
         let mut table = self.table.lock();
-        let Some(held) = table.files.get_mut(&key) else { return };
+        let Table { files, held: all, .. } = &mut *table;
+        let Some(held) = files.get_mut(&key) else { return Ok(()) };
+        let before = held.len();
+        let inside = |h: &Held| h.owner == owner && h.range.start < range.start && h.range.end > range.end;
+        if (before >= FILE_MAX || *all >= ALL_MAX) && held.iter().any(inside) {
+            return Err(Refusal::Full);
+        }
         let released = cut(held, owner, &range);
+        *all = all.saturating_add(held.len()).saturating_sub(before);
         if held.is_empty() {
-            table.files.remove(&key);
+            files.remove(&key);
         }
         drop(table);
         if released {
             self.queue.wake(Ready::OUT);
         }
+        Ok(())
     }
 
-    /// Whether any lock was ever taken.
-    pub fn used(&self) -> bool {
-        self.count.load(Ordering::Relaxed) != 0
+    /// Releases all that the owner holds of a file.
+    pub fn release(&self, key: Key, owner: Owner) {
+        // Nothing is split, so nothing can be too many.
+        let _ = self.unlock(key, owner, Range::ALL);
     }
 
-    /// Notes that `pid` waits for `holder`; whether that closes a circle.
-    pub fn would_deadlock(&self, pid: i32, holder: i32) -> bool {
+    /// Notes that `waiter` waits for `holder`. None: that would close a circle.
+    pub fn wait(self: &Arc<Self>, waiter: Owner, holder: Owner) -> Option<Waiting> {
         let mut table = self.table.lock();
-        let mut at = holder;
-        for _ in 0..64 {
-            if at == pid {
-                return true;
-            }
-            match table.waits.get(&at) {
-                Some(next) => at = *next,
-                None => break,
-            }
+        if table.leads(holder, waiter) {
+            return None;
         }
-        table.waits.insert(pid, holder);
-        false
+        let id = table.last_wait;
+        table.last_wait = id.wrapping_add(1);
+        table.waits.push(Edge { id, waiter, holder });
+        Some(Waiting { locks: self.clone(), id })
     }
 }
 
