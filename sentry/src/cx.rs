@@ -4,10 +4,13 @@ use crate::fail::{Block, Fail, Restart, SysResult};
 use crate::kernel::Kernel;
 use crate::run::Call;
 use crate::task::Task;
+use crate::vfs::file::File;
 use crate::wait::{Listener, Ready, WaitQueue};
 use platform::Port;
 use std::sync::Arc;
 use std::time::Duration;
+use syscall_table::abi::open::O_APPEND;
+use syscall_table::abi::readv::{RWF_APPEND, RWF_NOAPPEND, RWF_NOSIGNAL, RWF_NOWAIT};
 use syscall_table::errno::Errno;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
@@ -17,12 +20,14 @@ pub struct Cx<'a> {
     pub task: &'a Arc<Task>,
     /// The call: number, arguments, and what survives between attempts.
     pub call: &'a mut Call,
+    /// RWF_ bits of the transfer under way (preadv2(2)).
+    pub rwf: i32,
     port: Option<&'a mut dyn Port>,
 }
 
 impl<'a> Cx<'a> {
     pub(crate) fn new(task: &'a Arc<Task>, call: &'a mut Call, port: Option<&'a mut dyn Port>) -> Self {
-        Cx { task, call, port }
+        Cx { task, call, rwf: 0, port }
     }
 
     /// The kernel.
@@ -51,6 +56,23 @@ impl<'a> Cx<'a> {
         let Some(port) = &mut self.port else { return Err(Fail::NeedPort) };
         let able = port.defer() && !full;
         if able || port.full() { Ok(&mut **port) } else { Err(Fail::NeedPort) }
+    }
+
+    /// Whether a transfer must not wait: the description's O_NONBLOCK, or RWF_NOWAIT.
+    pub fn hurries(&self, file: &File) -> bool {
+        self.rwf & RWF_NOWAIT != 0 || file.nonblocking()
+    }
+
+    /// Whether a write goes to the end of the file: the description's O_APPEND, or RWF_APPEND.
+    pub fn appends(&self, file: &File) -> bool {
+        self.rwf & RWF_APPEND != 0 || (file.flags() & O_APPEND != 0 && self.rwf & RWF_NOAPPEND == 0)
+    }
+
+    /// A write to a pipe or socket that nobody reads: SIGPIPE, unless RWF_NOSIGNAL.
+    pub fn sigpipe(&self) {
+        if self.rwf & RWF_NOSIGNAL == 0 {
+            crate::signal::send::sigpipe(self.task);
+        }
     }
 
     /// Reads guest memory exactly.

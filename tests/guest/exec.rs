@@ -7,7 +7,7 @@ use std::ffi::CStr;
 cases![
     argv_and_env, empty_argv, script, script_with_argument, script_recursion, script_missing_interpreter, enoexec, not_executable, missing,
     directory, loader_errors, too_big, bad_pointers, cloexec, keeps_pid_and_cwd, keeps_fds, memory_is_new, from_thread, fexecve, memfd, at_errors,
-    busy_text, vfork_exec, many, auxv_plausible, path_in_proc_exe, comm_is_base_name, stack_limit, posix_spawn, long_args
+    busy_text, running_is_busy, busy_script, vfork_exec, many, auxv_plausible, path_in_proc_exe, comm_is_base_name, stack_limit, posix_spawn, long_args
 ];
 
 /// Runs `path` with `args` and `env`, its output in a pipe: what it printed and its wait status. An exec that
@@ -277,6 +277,51 @@ fn busy_text() {
     fails(p, ETXTBSY);
     shut([w]);
     eq(run(p, &[p]).1, 0);
+}
+
+fn running_is_busy() {
+    let t = Tmp::new();
+    let p = program(&t, "p", &std::fs::read("/bin/sleep").unwrap());
+    let (go, pid) = (pipe_pair(), child(|| {
+        sys!(SYS_execve, p, &[p.as_ptr() as usize, c"5".as_ptr() as usize, 0], &[0usize]);
+        1
+    }));
+    while std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|l| l.to_str() != p.to_str().ok()) {
+        sleep_ms(2);
+    }
+    sleep_ms(50);
+    for flags in [O_WRONLY, O_RDWR, O_WRONLY | O_APPEND, O_RDONLY | O_TRUNC] {
+        err(t.open("p", flags), ETXTBSY);
+    }
+    err(sys!(SYS_truncate, p, 0), ETXTBSY);
+    // Reading, a second copy, a new name and removal are allowed.
+    shut([ok(t.open("p", O_RDONLY)) as i32]);
+    ok(sys!(SYS_link, p, t.path("q")));
+    err(t.open("q", O_WRONLY), ETXTBSY);
+    ok(sys!(SYS_unlink, p));
+    sys!(SYS_kill, pid, SIGKILL);
+    killed_by(pid, SIGKILL);
+    shut([ok(t.open("q", O_WRONLY)) as i32]);
+    shut(go);
+}
+
+fn busy_script() {
+    let t = Tmp::new();
+    let p = program(&t, "s", b"#!/bin/sh\nexit 3\n");
+    let w = ok(t.open("s", O_WRONLY | O_APPEND)) as i32;
+    fails(p, ETXTBSY);
+    // Closed by another that had it by fork.
+    let pid = child(|| {
+        sys!(SYS_close, w);
+        0
+    });
+    exits(pid, 0);
+    fails(p, ETXTBSY);
+    shut([w]);
+    eq(run(p, &[p]).1, 3 << 8);
+    // A script is not busy while its interpreter runs.
+    let p = program(&t, "r", b"#!/bin/sh\necho >>\"$0\"; exit 4\n");
+    eq(run(p, &[p]).1, 4 << 8);
 }
 
 fn vfork_exec() {

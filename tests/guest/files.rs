@@ -8,7 +8,7 @@ cases![
     memfd_mapped_between, inotify_events, inotify_rename_cookie, inotify_remove_watch, inotify_errors, inotify_poll, proc_maps, proc_status,
     proc_stat, proc_cmdline_environ, proc_exe, proc_fd_links, proc_task, proc_other_process, proc_missing, proc_system_files, proc_self_links,
     proc_mounts, proc_limits, proc_auxv, pty_basic, pty_raw_and_echo, pty_winsize, pty_hangup, tty_errors, dev_directory, dev_fd_links,
-    process_vm, kcmp_or_pidfd_getfd, readahead_fadvise, etc_is_readable, dev_shm, cachestat_or_enosys
+    process_vm, kcmp_or_pidfd_getfd, kcmp_objects, kcmp_not_permitted, readahead_fadvise, etc_is_readable, dev_shm, cachestat_or_enosys
 ];
 
 fn reopen(t: &Tmp) -> i32 {
@@ -537,6 +537,58 @@ fn kcmp_or_pidfd_getfd() {
     ok(sys!(SYS_pidfd_send_signal, fd, SIGKILL, 0, 0));
     killed_by(pid, SIGKILL);
     shut([fd, got, p[0], p[1]]);
+}
+
+fn kcmp_objects() {
+    let p = pipe_pair();
+    let go = pipe_pair();
+    let pid = child(|| {
+        sys!(SYS_read, go[0], &mut [0u8; 1], 1);
+        0
+    });
+    let me = sys!(SYS_getpid);
+    let d = ok(sys!(SYS_dup, p[0])) as i32;
+    const FILE: i32 = 0;
+    eq(sys!(SYS_kcmp, me, me, FILE, p[0], d), 0);
+    eq(sys!(SYS_kcmp, me, pid, FILE, p[0], p[0]), 0);
+    check([1, 2].contains(&sys!(SYS_kcmp, me, me, FILE, p[0], p[1])), "different, in some order");
+    let (a, b) = (sys!(SYS_kcmp, me, me, FILE, p[0], p[1]), sys!(SYS_kcmp, me, me, FILE, p[1], p[0]));
+    eq(a + b, 3);
+    // VM, FILES, FS, SIGHAND: a forked child has its own.
+    for kind in [1, 2, 3, 4] {
+        eq(sys!(SYS_kcmp, me, me, kind, 0, 0), 0);
+        check([1, 2].contains(&sys!(SYS_kcmp, me, pid, kind, 0, 0)), "different");
+    }
+    err(sys!(SYS_kcmp, me, me, FILE, p[0], 9999), EBADF);
+    err(sys!(SYS_kcmp, me, me, 99, 0, 0), EINVAL);
+    err(sys!(SYS_kcmp, me, 99_999_999, FILE, 0, 0), ESRCH);
+    let ep = ok(sys!(SYS_epoll_create1, 0)) as i32;
+    let e = epoll_event { events: EPOLLIN as u32, u64: 0 };
+    ok(sys!(SYS_epoll_ctl, ep, EPOLL_CTL_ADD, p[0], &e));
+    eq(sys!(SYS_kcmp, me, me, 7, p[0], &[ep, p[0], 0]), 0);
+    err(sys!(SYS_kcmp, me, me, 7, p[0], &[ep, p[1], 0]), ENOENT);
+    err(sys!(SYS_kcmp, me, me, 7, p[0], &[ep, p[0], 1]), ENOENT);
+    err(sys!(SYS_kcmp, me, me, 7, p[0], &[p[1], p[0], 0]), EINVAL);
+    err(sys!(SYS_kcmp, me, me, 7, p[0], bad()), EFAULT);
+    sys!(SYS_write, go[1], b"x", 1);
+    exits(pid, 0);
+    shut([ep, d, p[0], p[1], go[0], go[1]]);
+}
+
+fn kcmp_not_permitted() {
+    if sys!(SYS_geteuid) != 0 {
+        err(sys!(SYS_kcmp, sys!(SYS_getpid), 1, 0, 0, 0), EPERM);
+        return;
+    }
+    let me = sys!(SYS_getpid);
+    in_child(|| {
+        let fd = ok(sys!(SYS_pidfd_open, me, 0));
+        ok(sys!(SYS_setresuid, 1000, 1000, 1000));
+        err(sys!(SYS_kcmp, sys!(SYS_getpid), me, 1, 0, 0), EPERM);
+        err(sys!(SYS_pidfd_getfd, fd, 1, 0), EPERM);
+        err(sys!(SYS_pidfd_getfd, fd, 1, 1), EINVAL);
+        err(sys!(SYS_pidfd_getfd, 1, 1, 0), EBADF);
+    });
 }
 
 fn readahead_fadvise() {

@@ -3,7 +3,7 @@
 use guest_tests::*;
 use libc::*;
 
-cases![set_cur_end, negative_result, bad_whence, not_seekable, bad_fd, past_end, data_and_hole, directory, overflow, path_fd];
+cases![set_cur_end, negative_result, bad_whence, not_seekable, bad_fd, past_end, data_and_hole, directory, overflow, path_fd, nowhere, devices];
 
 fn set_cur_end() {
     let t = Tmp::new();
@@ -87,4 +87,35 @@ fn path_fd() {
     let fd = ok(t.open("", O_PATH)) as i32;
     err(sys!(SYS_lseek, fd, 0, SEEK_SET), EBADF);
     shut([fd]);
+}
+
+fn nowhere() {
+    // Descriptors for events answer 0 to any seek, but have no position to read at.
+    let p = pipe_pair();
+    let mut set = 0u64;
+    let fds = [
+        ok(sys!(SYS_eventfd2, 0, EFD_NONBLOCK)) as i32,
+        ok(sys!(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_NONBLOCK)) as i32,
+        ok(sys!(SYS_signalfd4, -1, &mut set, 8, SFD_NONBLOCK)) as i32,
+        ok(sys!(SYS_epoll_create1, 0)) as i32,
+        ok(sys!(SYS_inotify_init1, IN_NONBLOCK)) as i32,
+    ];
+    for fd in fds {
+        for (to, whence) in [(0, SEEK_SET), (5, SEEK_SET), (-1, SEEK_END), (3, SEEK_CUR)] {
+            eq(sys!(SYS_lseek, fd, to, whence), 0);
+        }
+        err(sys!(SYS_lseek, fd, 0, 99), EINVAL);
+        err(sys!(SYS_pread64, fd, &mut [0u8; 8], 8, 0), ESPIPE);
+    }
+    shut(fds);
+    shut(p);
+}
+
+fn devices() {
+    for d in [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/urandom"] {
+        let fd = ok(sys!(SYS_openat, AT_FDCWD, d, O_RDWR, 0)) as i32;
+        eq(sys!(SYS_lseek, fd, 5, SEEK_SET), 0);
+        eq(sys!(SYS_lseek, fd, 5, SEEK_END), 0);
+        shut([fd]);
+    }
 }

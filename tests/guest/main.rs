@@ -16,14 +16,14 @@ macro_rules! verbs {
 
 verbs! {
     attr close dup exec fcntl files futex getdents ids lseek mmap names netlink open pipe pread process
-    read signal socket stat threads time wait write
+    read setid signal socket splice stat threads time wait write
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.
 type Helper = fn(&[String]) -> i32;
 
 const HELPERS: &[(&str, Helper)] =
-    &[("io_uring_three_times", io_uring_three_times), ("hostile", hostile::run)];
+    &[("io_uring_three_times", io_uring_three_times), ("hostile", hostile::run), ("credentials", setid::show)];
 
 mod hostile;
 

@@ -1,4 +1,4 @@
-//! pipe2(2), poll(2), select(2), epoll(7), eventfd(2), timerfd(2), signalfd(2), splice(2) and kin.
+//! pipe2(2), poll(2), select(2), epoll(7), eventfd(2), timerfd(2), signalfd(2) and kin.
 
 use guest_tests::*;
 use libc::*;
@@ -9,7 +9,7 @@ cases![
     epoll_level, epoll_edge, epoll_oneshot, epoll_errors, epoll_data_and_mod, epoll_closed_fd_leaves, epoll_nested, epoll_timeout, epoll_wakes,
     epoll_many, epoll_rdhup, eventfd_counter, eventfd_semaphore, eventfd_limits, eventfd_errors, timerfd_once, timerfd_interval, timerfd_gettime,
     timerfd_absolute, timerfd_errors, signalfd_reads, signalfd_poll, signalfd_errors, sendfile_basic, sendfile_errors, copy_file_range_basic,
-    splice_basic, splice_errors, tee_basic, vmsplice_basic, fifo_open_blocks, write_to_many_processes, async_poll_thread, ioctl_fionbio
+    fifo_open_blocks, write_to_many_processes, async_poll_thread, ioctl_fionbio
 ];
 
 fn pf(fd: i32, events: i16) -> pollfd {
@@ -657,59 +657,6 @@ fn copy_file_range_basic() {
     let d = ok(t.open("", O_RDONLY)) as i32;
     err(sys!(SYS_copy_file_range, d, 0, b, 0, 1, 0), EISDIR);
     shut([a, b, d, p[0], p[1]]);
-}
-
-fn splice_basic() {
-    let t = Tmp::new();
-    let (a, b) = (t.file("a", b"0123456789"), t.file("b", b""));
-    let p = pipe_pair();
-    let mut off = 2i64;
-    eq(sys!(SYS_splice, a, &mut off, p[1], 0, 5, 0), 5);
-    eq(unsafe { (&raw const off).read_volatile() }, 7);
-    eq(sys!(SYS_splice, p[0], 0, b, 0, 100, 0), 5);
-    eq(t.read("b"), b"23456");
-    err(sys!(SYS_splice, p[0], 0, b, 0, 100, SPLICE_F_NONBLOCK), EAGAIN);
-    let q = pipe_pair();
-    eq(sys!(SYS_write, p[1], b"xyz", 3), 3);
-    eq(sys!(SYS_splice, p[0], 0, q[1], 0, 2, 0), 2);
-    let mut r = [0u8; 4];
-    eq(sys!(SYS_read, q[0], &mut r, 4), 2);
-    shut([a, b, p[0], p[1], q[0], q[1]]);
-}
-
-fn splice_errors() {
-    let t = Tmp::new();
-    let (a, b) = (t.file("a", b"0"), t.file("b", b""));
-    let p = pipe_pair();
-    err(sys!(SYS_splice, a, 0, b, 0, 1, 0), EINVAL);
-    err(sys!(SYS_splice, p[0], &0i64, b, 0, 1, 0), ESPIPE);
-    err(sys!(SYS_splice, 9999, 0, p[1], 0, 1, 0), EBADF);
-    err(sys!(SYS_splice, a, 0, p[1], 0, 1, 0x100), EINVAL);
-    eq(sys!(SYS_splice, a, 0, p[1], 0, 0, 0), 0);
-    shut([a, b, p[0], p[1]]);
-}
-
-fn tee_basic() {
-    let (p, q) = (pipe_pair(), pipe_pair());
-    eq(sys!(SYS_write, p[1], b"abc", 3), 3);
-    eq(sys!(SYS_tee, p[0], q[1], 100, 0), 3);
-    let mut r = [0u8; 4];
-    eq(sys!(SYS_read, p[0], &mut r, 4), 3);
-    eq(sys!(SYS_read, q[0], &mut r, 4), 3);
-    eq(&r[..3], b"abc");
-    err(sys!(SYS_tee, p[0], p[1], 1, 0), EINVAL);
-    shut(p);
-    shut(q);
-}
-
-fn vmsplice_basic() {
-    let p = pipe_pair();
-    let d = *b"hello";
-    eq(sys!(SYS_vmsplice, p[1], &[d.as_ptr() as usize, 5], 1, 0), 5);
-    let mut r = [0u8; 8];
-    eq(sys!(SYS_vmsplice, p[0], &[r.as_mut_ptr() as usize, 8], 1, 0), 5);
-    eq(&r[..5], b"hello");
-    shut(p);
 }
 
 fn fifo_open_blocks() {

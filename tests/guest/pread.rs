@@ -6,7 +6,7 @@ use libc::*;
 cases![
     at_offset, offset_stays, negative_offset, pipes_cannot, past_end, pwrite_extends, pwrite_append, bad_fd, bad_pointer, readv_spreads,
     writev_gathers, iov_limits, iov_length_overflow, iov_bad_pointer, iov_fault_in_the_middle, zero_iov, preadv_pwritev, preadv2_current_offset,
-    preadv2_flags, writev_is_one_message
+    preadv2_flags, rwf_append, rwf_noappend, rwf_nowait, rwf_checks, rwf_nosignal, writev_is_one_message
 ];
 
 fn iov(parts: &[&mut [u8]]) -> Vec<[usize; 2]> {
@@ -209,6 +209,103 @@ fn preadv2_flags() {
     // RWF_DSYNC and RWF_SYNC.
     eq(sys!(SYS_pwritev2, fd, &v[..], 1, 0, 0, 2 | 4), 2);
     shut([fd]);
+}
+
+fn rwf_append() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    let mut a = *b"ab";
+    let v = iov(&[&mut a]);
+    eq(sys!(SYS_pwritev2, fd, &v[..], 1, 3, 0, RWF_APPEND), 2);
+    eq(sys!(SYS_lseek, fd, 0, SEEK_CUR), 0);
+    // With -1 the position goes to the end too.
+    eq(sys!(SYS_pwritev2, fd, &v[..], 1, -1, -1, RWF_APPEND), 2);
+    eq(sys!(SYS_lseek, fd, 0, SEEK_CUR), 14);
+    eq(t.read("f"), b"0123456789abab");
+    shut([fd]);
+}
+
+fn rwf_noappend() {
+    let t = Tmp::new();
+    shut([t.file("f", b"0123456789")]);
+    let fd = ok(t.open("f", O_RDWR | O_APPEND)) as i32;
+    let mut a = *b"ab";
+    let v = iov(&[&mut a]);
+    eq(sys!(SYS_pwritev2, fd, &v[..], 1, 3, 0, 0x20), 2);
+    eq(t.read("f"), b"012ab56789");
+    eq(sys!(SYS_pwritev2, fd, &v[..], 1, 3, 0, 0), 2);
+    eq(t.read("f"), b"012ab56789ab");
+    err(sys!(SYS_pwritev2, fd, &v[..], 1, 3, 0, 0x30), EINVAL);
+    shut([fd]);
+}
+
+fn rwf_nowait() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    let mut a = [0u8; 2];
+    let v = iov(&[&mut a]);
+    eq(sys!(SYS_preadv2, fd, &v[..], 1, 0, 0, RWF_NOWAIT), 2);
+    // File systems differ in whether they can write so.
+    let w = sys!(SYS_pwritev2, fd, &v[..], 1, 0, 0, RWF_NOWAIT);
+    check(w == 2 || w == -i64::from(EOPNOTSUPP), "written or not supported");
+    let p = pipe_pair();
+    err(sys!(SYS_preadv2, p[0], &v[..], 1, -1, -1, RWF_NOWAIT), EAGAIN);
+    eq(sys!(SYS_pwritev2, p[1], &v[..], 1, -1, -1, RWF_NOWAIT), 2);
+    eq(sys!(SYS_preadv2, p[0], &v[..], 1, -1, -1, RWF_NOWAIT), 2);
+    let big = vec![0u8; 65536];
+    let v = [[big.as_ptr() as usize, 65536]];
+    eq(sys!(SYS_write, p[1], &big[..], 65536), 65536);
+    err(sys!(SYS_pwritev2, p[1], &v[..], 1, -1, -1, RWF_NOWAIT), EAGAIN);
+    let mut s = [0i32; 2];
+    ok(sys!(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, &mut s));
+    err(sys!(SYS_preadv2, s[0], &v[..], 1, -1, -1, RWF_NOWAIT), EAGAIN);
+    let e = ok(sys!(SYS_eventfd2, 0, 0)) as i32;
+    err(sys!(SYS_preadv2, e, &v[..], 1, -1, -1, RWF_NOWAIT), EAGAIN);
+    let c = ok(sys!(SYS_openat, AT_FDCWD, c"/proc/self/stat", O_RDONLY, 0)) as i32;
+    err(sys!(SYS_preadv2, c, &v[..], 1, 0, 0, RWF_NOWAIT), EOPNOTSUPP);
+    shut([fd, p[0], p[1], s[0], s[1], e, c]);
+}
+
+fn rwf_checks() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    let mut a = [0u8; 2];
+    let v = iov(&[&mut a]);
+    for flag in [RWF_HIPRI, RWF_DSYNC, RWF_SYNC, 0x80] {
+        eq(sys!(SYS_preadv2, fd, &v[..], 1, 0, 0, flag), 2);
+        eq(sys!(SYS_pwritev2, fd, &v[..], 1, 0, 0, flag), 2);
+    }
+    for flag in [0x40, 0x1000] {
+        err(sys!(SYS_preadv2, fd, &v[..], 1, 0, 0, flag), EOPNOTSUPP);
+        err(sys!(SYS_pwritev2, fd, &v[..], 1, 0, 0, flag), EOPNOTSUPP);
+        // Nothing to move: not looked at.
+        eq(sys!(SYS_preadv2, fd, &v[..], 0, 0, 0, flag), 0);
+    }
+    let p = pipe_pair();
+    err(sys!(SYS_pwritev2, p[1], &v[..], 1, -1, -1, 0x80), EOPNOTSUPP);
+    eq(sys!(SYS_pwritev2, p[1], &v[..], 1, -1, -1, RWF_APPEND | RWF_HIPRI), 2);
+    err(sys!(SYS_pwritev2, p[1], &v[..], 1, 0, 0, 0), ESPIPE);
+    err(sys!(SYS_preadv2, p[1], &v[..], 1, -1, -1, 0), EBADF);
+    err(sys!(SYS_preadv2, fd, &v[..], 1, -2, -1, 0), EINVAL);
+    err(sys!(SYS_preadv, fd, &v[..], 1, -1, -1), EINVAL);
+    shut([fd, p[0], p[1]]);
+}
+
+fn rwf_nosignal() {
+    let p = pipe_pair();
+    shut([p[0]]);
+    let mut a = [0u8; 2];
+    let v = iov(&[&mut a]);
+    let _on = sig::on(SIGPIPE, 0);
+    let r = sys!(SYS_pwritev2, p[1], &v[..], 1, -1, -1, 0x100);
+    if r == -i64::from(EOPNOTSUPP) {
+        skip("RWF_NOSIGNAL is of Linux 6.18");
+    }
+    err(r, EPIPE);
+    eq(sig::hits(), 0);
+    err(sys!(SYS_pwritev2, p[1], &v[..], 1, -1, -1, 0), EPIPE);
+    eq(sig::hits(), 1);
+    shut([p[1]]);
 }
 
 fn writev_is_one_message() {

@@ -85,6 +85,14 @@ impl FileOps for Device {
         true
     }
 
+    fn seeks_nowhere(&self) -> bool {
+        true
+    }
+
+    fn hurries(&self) -> bool {
+        true
+    }
+
     fn size(&self) -> SysResult<u64> {
         Ok(0)
     }

@@ -10,6 +10,7 @@ use crate::sync::{Level, Lock};
 use crate::task::Task;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::FileOps;
+use crate::vfs::text::Busy;
 use crate::vfs::inode::{
     Caching, Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs, downcast,
 };
@@ -55,6 +56,9 @@ pub struct GoferInode {
     write_fd: parking_lot::Mutex<Option<Arc<OwnedFd>>>,
     listing: parking_lot::Mutex<Option<Arc<Listing>>>,
     attached: Lock<Option<Arc<dyn Any + Send + Sync>>>,
+    busy: Busy,
+    /// On a read-only mount: what was found.
+    caps: OnceLock<Option<Vec<u8>>>,
     me: Weak<GoferInode>,
 }
 
@@ -150,6 +154,8 @@ impl GoferFs {
             write_fd: parking_lot::Mutex::new(None),
             listing: parking_lot::Mutex::new(None),
             attached: Lock::new(Level::Inode, None),
+            busy: Busy::default(),
+            caps: OnceLock::new(),
             me: me.clone(),
         })
     }
@@ -521,6 +527,18 @@ impl Inode for GoferInode {
 
     fn remove_xattr(&self, name: &[u8]) -> SysResult<()> {
         self.fs.client.removexattr(self.node()?, name).map_err(fail)
+    }
+
+    fn file_caps(&self) -> Option<Vec<u8>> {
+        if self.kind != S_IFREG {
+            return None;
+        }
+        let ask = || self.get_xattr(b"security.capability").ok();
+        if self.fs.writable { ask() } else { self.caps.get_or_init(ask).clone() }
+    }
+
+    fn busy(&self) -> Option<&Busy> {
+        Some(&self.busy)
     }
 
     fn attachment(&self) -> Option<&Lock<Option<Arc<dyn Any + Send + Sync>>>> {

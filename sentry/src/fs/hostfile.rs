@@ -7,7 +7,7 @@ use crate::vfs::file::{File, FileOps, Mapping, Written};
 use crate::vfs::inode::Inode;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use syscall_table::abi::open::{O_APPEND, SEEK_DATA};
+use syscall_table::abi::open::SEEK_DATA;
 use syscall_table::errno::Errno;
 
 /// An open regular file with a host descriptor.
@@ -39,8 +39,12 @@ impl FileOps for HostFile {
         self.read_at(buf, offset)
     }
 
-    fn write(&self, _: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
-        let offset = if file.flags() & O_APPEND != 0 { self.size()? } else { offset };
+    fn hurries(&self) -> bool {
+        true
+    }
+
+    fn write(&self, cx: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
+        let offset = if cx.appends(file) { self.size()? } else { offset };
         let count = rustix::io::pwrite(&self.fd, data, offset)?;
         Ok(Written { count, end: offset.saturating_add(count as u64) })
     }

@@ -33,7 +33,7 @@ pub(crate) fn opened(cx: &mut Cx, file: Arc<File>) -> SysResult<Arc<File>> {
         let mut attached = place.lock();
         let there = attached.clone().and_then(|any| any.downcast::<Pipe>().ok());
         there.unwrap_or_else(|| {
-            let pipe = Arc::new(Pipe::default());
+            let pipe = Arc::new(Pipe::new((0, 0)));
             *attached = Some(pipe.clone());
             pipe
         })

@@ -9,7 +9,7 @@ use crate::vfs::file::{File, FileOps, Written};
 use crate::vfs::inode::{Caching, Inode, Listed, SetAttr, StatFs, dirent_kind};
 use crate::vfs::path::Path;
 use std::sync::Arc;
-use syscall_table::abi::{S_IFDIR, S_IFLNK, S_IFREG};
+use syscall_table::abi::{PROC_SUPER_MAGIC, S_IFDIR, S_IFLNK, S_IFREG};
 use syscall_table::errno::Errno;
 
 /// What all inodes of one such file system share.
@@ -193,6 +193,10 @@ impl Inode for Fixed {
 
     fn caching(&self) -> Caching {
         Caching::Keep
+    }
+
+    fn given(&self) -> bool {
+        self.fs.magic == PROC_SUPER_MAGIC
     }
 
     fn lookup_free(&self, name: &[u8]) -> SysResult<Arc<dyn Inode>> {

@@ -96,6 +96,13 @@ impl Epoll {
         &self.queue
     }
 
+    /// The id of the `nth` description that is watched under this number (kcmp(2)).
+    pub fn target(&self, fd: i32, nth: u32) -> Option<u64> {
+        let mut ids: Vec<u64> = self.items.lock().keys().filter(|k| k.0 == fd).map(|k| k.1).collect();
+        ids.sort_unstable();
+        ids.get(usize::try_from(nth).ok()?).copied()
+    }
+
     /// EPOLL_CTL_ADD
     ///
     /// # Errors
@@ -229,6 +236,10 @@ impl Epoll {
 }
 
 impl FileOps for Epoll {
+    fn seeks_nowhere(&self) -> bool {
+        true
+    }
+
     fn poll(&self, _file: &File) -> Ready {
         let listed: Vec<_> = self.ready.lock().iter().cloned().collect();
         if listed.iter().any(|item| item.ready().is_some()) {

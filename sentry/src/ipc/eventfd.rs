@@ -36,7 +36,7 @@ impl FileOps for Eventfd {
         let mut count = self.count.lock();
         if *count == 0 {
             drop(count);
-            if file.nonblocking() {
+            if cx.hurries(file) {
                 return Err(Errno::EAGAIN.into());
             }
             return cx.block(Restart::Sys);
@@ -63,12 +63,20 @@ impl FileOps for Eventfd {
             }
             _ => {
                 drop(count);
-                if file.nonblocking() {
+                if cx.hurries(file) {
                     return Err(Errno::EAGAIN.into());
                 }
                 cx.block(Restart::Sys)
             }
         }
+    }
+
+    fn hurries(&self) -> bool {
+        true
+    }
+
+    fn seeks_nowhere(&self) -> bool {
+        true
     }
 
     fn poll(&self, _file: &File) -> Ready {

@@ -9,6 +9,7 @@ use crate::vfs::file::{File, FileOps, Written, o};
 use crate::wait::{Ready, WaitQueue};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use syscall_table::abi::FIONREAD;
 use syscall_table::errno::Errno;
 
@@ -35,15 +36,79 @@ struct State {
     packets: VecDeque<usize>,
 }
 
+impl State {
+    /// Takes bytes out, packets or not.
+    fn take(&mut self, count: usize) -> Vec<u8> {
+        let count = count.min(self.bytes.len());
+        let mut left = count;
+        while let Some(packet) = self.packets.front_mut().filter(|_| left > 0) {
+            let part = left.min(*packet);
+            *packet -= part;
+            left -= part;
+            if *packet == 0 {
+                self.packets.pop_front();
+            }
+        }
+        self.bytes.drain(..count).collect()
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        // Among packets, what has no bounds of its own is one more.
+        if !self.packets.is_empty() {
+            self.packets.push_back(bytes.len());
+        }
+    }
+
+    fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.bytes.len())
+    }
+
+    /// How much can be read now.
+    fn filled(&self) -> Result<usize, Stuck> {
+        match self.bytes.len() {
+            0 if self.writers == 0 => Err(Stuck::Ended),
+            0 => Err(Stuck::Empty),
+            count => Ok(count),
+        }
+    }
+
+    /// How much can be written now.
+    fn free(&self) -> Result<usize, Stuck> {
+        match self.room() {
+            _ if self.readers == 0 => Err(Stuck::Broken),
+            0 => Err(Stuck::Full),
+            room => Ok(room),
+        }
+    }
+}
+
+/// Why nothing can be moved (splice(2), tee(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stuck {
+    /// Nothing is in it.
+    Empty,
+    /// Nothing is in it, and nobody can write.
+    Ended,
+    /// No room.
+    Full,
+    /// Nobody can read.
+    Broken,
+}
+
 /// A pipe, or what the openings of a fifo have in common.
 pub struct Pipe {
     state: Lock<State>,
     queue: WaitQueue,
     ino: u64,
+    /// Who made it, and when.
+    owner: (u32, u32),
+    made: Duration,
 }
 
-impl Default for Pipe {
-    fn default() -> Self {
+impl Pipe {
+    /// A pipe of this user and group.
+    pub fn new(owner: (u32, u32)) -> Self {
         let state = State {
             bytes: VecDeque::new(),
             capacity: CAPACITY,
@@ -53,7 +118,93 @@ impl Default for Pipe {
             write_opens: 0,
             packets: VecDeque::new(),
         };
-        Pipe { state: Lock::new(Level::Object, state), queue: WaitQueue::new(), ino: next_ino() }
+        Pipe {
+            state: Lock::new(Level::Object, state),
+            queue: WaitQueue::new(),
+            ino: next_ino(),
+            owner,
+            made: crate::time::realtime(),
+        }
+    }
+
+    /// Woken when something was read or written.
+    pub(crate) fn queue(&self) -> &WaitQueue {
+        &self.queue
+    }
+
+    /// Takes up to `most` bytes out.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub(crate) fn take(&self, most: usize) -> Result<Vec<u8>, Stuck> {
+        let bytes = {
+            let mut state = self.state.lock();
+            state.filled()?;
+            state.take(most)
+        };
+        self.queue.wake(Ready::OUT | Ready::WRNORM);
+        Ok(bytes)
+    }
+
+    /// Puts what [`take`](Self::take) gave back in front.
+    pub(crate) fn give_back(&self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut state = self.state.lock();
+        for byte in bytes.iter().rev() {
+            state.bytes.push_front(*byte);
+        }
+        if !state.packets.is_empty() {
+            state.packets.push_front(bytes.len());
+        }
+        drop(state);
+        self.queue.wake(Ready::IN | Ready::RDNORM);
+    }
+
+    /// How much can be written.
+    ///
+    /// # Errors
+    /// Why nothing can.
+    pub(crate) fn free(&self) -> Result<usize, Stuck> {
+        self.state.lock().free()
+    }
+
+    /// Writes all of `bytes`, for which there was room a moment ago.
+    pub(crate) fn put(&self, bytes: &[u8]) {
+        self.state.lock().put(bytes);
+        self.queue.wake(Ready::IN | Ready::RDNORM);
+    }
+
+    /// Moves bytes into another pipe; with `keep` they stay here too. In one step for whoever looks.
+    ///
+    /// # Errors
+    /// Why there are none to move.
+    pub(crate) fn pour(&self, to: &Pipe, most: usize, keep: bool) -> Result<usize, Stuck> {
+        let count = {
+            // Two locks of one level: by address.
+            let (mut from, mut into) = if std::ptr::from_ref(self) < std::ptr::from_ref(to) {
+                let first = self.state.lock();
+                (first, to.state.lock_peer())
+            } else {
+                let second = to.state.lock();
+                (self.state.lock_peer(), second)
+            };
+            let count = from.filled()?.min(into.free()?).min(most);
+            if keep {
+                let bytes: Vec<u8> = from.bytes.iter().take(count).copied().collect();
+                into.put(&bytes);
+            } else {
+                let bytes = from.take(count);
+                into.put(&bytes);
+            }
+            count
+        };
+        if !keep {
+            self.queue.wake(Ready::OUT | Ready::WRNORM);
+        }
+        to.queue.wake(Ready::IN | Ready::RDNORM);
+        Ok(count)
     }
 }
 
@@ -74,9 +225,9 @@ struct Opening {
 #[derive(Default)]
 struct Progress(usize);
 
-/// A new pipe's reading and writing description. `flags`: O_NONBLOCK, O_DIRECT.
-pub fn pair(flags: i32) -> (Arc<File>, Arc<File>) {
-    let pipe = Arc::new(Pipe::default());
+/// A new pipe's reading and writing description. `flags`: O_NONBLOCK, O_DIRECT; `owner`: user and group.
+pub fn pair(flags: i32, owner: (u32, u32)) -> (Arc<File>, Arc<File>) {
+    let pipe = Arc::new(Pipe::new(owner));
     (pipe.description(o::O_RDONLY | flags, None, None), pipe.description(o::O_WRONLY | flags, None, None))
 }
 
@@ -152,6 +303,11 @@ fn sides(flags: i32) -> (bool, bool) {
 }
 
 impl PipeEnd {
+    /// The pipe.
+    pub(crate) fn pipe(&self) -> &Arc<Pipe> {
+        &self.pipe
+    }
+
     /// F_GETPIPE_SZ
     pub fn capacity(&self) -> usize {
         self.pipe.state.lock().capacity
@@ -189,7 +345,7 @@ impl FileOps for PipeEnd {
                 return Ok(0);
             }
             drop(state);
-            if file.nonblocking() {
+            if cx.hurries(file) {
                 return Err(Errno::EAGAIN.into());
             }
             return cx.block(Restart::Sys);
@@ -209,7 +365,7 @@ impl FileOps for PipeEnd {
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], _offset: u64) -> SysResult<Written> {
         let written = |count| Ok(Written { count, end: 0 });
-        let mut done = if file.nonblocking() { 0 } else { cx.state::<Progress>().0 }.min(data.len());
+        let mut done = if cx.hurries(file) { 0 } else { cx.state::<Progress>().0 }.min(data.len());
         cx.wait_on(&self.pipe.queue, Ready::OUT);
         let mut state = self.pipe.state.lock();
         if state.readers == 0 {
@@ -217,7 +373,7 @@ impl FileOps for PipeEnd {
             if done > 0 {
                 return written(done);
             }
-            crate::signal::send::sigpipe(cx.task);
+            cx.sigpipe();
             return Err(Errno::EPIPE.into());
         }
         if data.is_empty() {
@@ -245,7 +401,7 @@ impl FileOps for PipeEnd {
         if done == data.len() {
             return written(done);
         }
-        if file.nonblocking() {
+        if cx.hurries(file) {
             return if done > 0 { written(done) } else { Err(Errno::EAGAIN.into()) };
         }
         // A signal would otherwise make the caller write what was written already once more.
@@ -254,6 +410,10 @@ impl FileOps for PipeEnd {
         }
         cx.state::<Progress>().0 = done;
         cx.block(Restart::Sys)
+    }
+
+    fn hurries(&self) -> bool {
+        true
     }
 
     fn poll(&self, file: &File) -> Ready {
@@ -284,7 +444,13 @@ impl FileOps for PipeEnd {
     }
 
     fn attr(&self) -> SysResult<Attr> {
-        Ok(anonymous_attr(DEV, self.pipe.ino, FIFO | 0o600))
+        if let Some(inode) = &self.inode {
+            return inode.attr();
+        }
+        let (uid, gid) = self.pipe.owner;
+        let made = self.pipe.made;
+        let attr = anonymous_attr(DEV, self.pipe.ino, FIFO | 0o600);
+        Ok(Attr { uid, gid, atime: made, mtime: made, ctime: made, ..attr })
     }
 
     fn inode(&self) -> Option<Arc<dyn crate::vfs::inode::Inode>> {

@@ -68,10 +68,18 @@ impl FileOps for Signalfd {
         if done > 0 {
             return Ok(done);
         }
-        if file.nonblocking() {
+        if cx.hurries(file) {
             return Err(Errno::EAGAIN.into());
         }
         cx.block(Restart::Sys)
+    }
+
+    fn hurries(&self) -> bool {
+        true
+    }
+
+    fn seeks_nowhere(&self) -> bool {
+        true
     }
 
     fn poll(&self, _file: &File) -> Ready {

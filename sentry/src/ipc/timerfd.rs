@@ -123,7 +123,7 @@ impl FileOps for Timerfd {
         state.advance();
         if state.ticks == 0 {
             drop(state);
-            if file.nonblocking() {
+            if cx.hurries(file) {
                 return Err(Errno::EAGAIN.into());
             }
             return cx.block(Restart::Sys);
@@ -131,6 +131,14 @@ impl FileOps for Timerfd {
         out.copy_from_slice(&state.ticks.to_ne_bytes());
         state.ticks = 0;
         Ok(8)
+    }
+
+    fn hurries(&self) -> bool {
+        true
+    }
+
+    fn seeks_nowhere(&self) -> bool {
+        true
     }
 
     fn poll(&self, _file: &File) -> Ready {

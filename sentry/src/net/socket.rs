@@ -587,7 +587,7 @@ impl Socket {
             return Ok(done);
         }
         if flags & MSG_NOSIGNAL == 0 {
-            crate::signal::send::sigpipe(cx.task);
+            cx.sigpipe();
         }
         Err(Errno::EPIPE.into())
     }
@@ -781,13 +781,17 @@ fn wait_until<T>(cx: &mut Cx, wait: Option<Duration>) -> SysResult<T> {
 
 impl FileOps for Socket {
     fn read(&self, cx: &mut Cx, file: &File, buf: &mut [u8], _offset: u64) -> SysResult<usize> {
-        self.receive(cx, buf, file.nonblocking(), 0).map(|got| got.count)
+        self.receive(cx, buf, cx.hurries(file), 0).map(|got| got.count)
     }
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], _offset: u64) -> SysResult<Written> {
         let mut none = Ancillary::default();
-        let count = self.send(cx, data, &mut none, None, file.nonblocking(), 0)?;
+        let count = self.send(cx, data, &mut none, None, cx.hurries(file), 0)?;
         Ok(Written { count, end: 0 })
+    }
+
+    fn hurries(&self) -> bool {
+        true
     }
 
     fn poll(&self, _file: &File) -> Ready {

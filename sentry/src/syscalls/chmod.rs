@@ -104,8 +104,10 @@ fn set_owner(cx: &Cx, inode: &Arc<dyn Inode>, owner: Uid, group: Gid) -> SysResu
         let group = if attr.mode & S_IXGRP != 0 { S_ISGID } else { 0 };
         let drop = attr.mode & (S_ISUID | group);
         set.mode = (drop != 0).then_some(attr.mode & 0o7777 & !drop);
+        inode.drop_file_caps();
     }
     inode.set_attr(&set)?;
+    crate::vfs::watch::tell(inode, syscall_table::abi::inotify::IN_ATTRIB, 0, b"");
     Ok(0)
 }
 

@@ -1,10 +1,12 @@
-//! pidfd_open(2), pidfd_send_signal(2).
+//! pidfd_open(2), pidfd_send_signal(2), pidfd_getfd(2).
 
 use super::kill::deliver;
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
+use crate::ipc::install_file;
 use crate::task::pidfd;
+use crate::task::privilege::may_inspect;
 use syscall_table::abi::clone::*;
 use syscall_table::abi::getrlimit::RLIMIT_NOFILE;
 use syscall_table::abi::sigaction::*;
@@ -61,4 +63,18 @@ pub fn pidfd_send_signal(
     }
     deliver(cx, &process, None, info)?;
     Ok(0)
+}
+
+pub fn pidfd_getfd(cx: &mut Cx, pidfd: Fd, targetfd: Fd, flags: NoFlags) -> SysResult {
+    if flags.bits() != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let process = pidfd::process(&*cx.task.files().get(pidfd.raw())?)?;
+    let other = process.any_thread().ok_or(Errno::ESRCH)?;
+    if !may_inspect(cx.task, &other) {
+        return Err(Errno::EPERM.into());
+    }
+    let file = other.files().get(targetfd.raw())?;
+    let fd = install_file(cx, file, true)?;
+    Ok(u64::from(fd.unsigned_abs()))
 }

@@ -18,7 +18,9 @@ pub fn pipe2(cx: &mut Cx, pipefd: Out<FdPair>, flags: OpenFlags) -> SysResult {
         return Err(Errno::EINVAL.into());
     }
     let cloexec = flags.has(O_CLOEXEC);
-    let (read, write) = pipe::pair(flags.bits() & (O_NONBLOCK | O_DIRECT));
+    let creds = cx.task.creds();
+    let owner = (creds.fsuid, creds.fsgid);
+    let (read, write) = pipe::pair(flags.bits() & (O_NONBLOCK | O_DIRECT), owner);
     let read = install_file(cx, read, cloexec)?;
     let result = install_file(cx, write, cloexec).and_then(|write| {
         let pair = FdPair { fds: [read, write] };

@@ -1,4 +1,4 @@
-//! sendfile(2), copy_file_range(2), splice(2), tee(2), vmsplice(2): bytes copied through the sentry.
+//! sendfile(2), copy_file_range(2): bytes copied through the sentry.
 
 use crate::args::*;
 use crate::cx::Cx;
@@ -15,7 +15,7 @@ const CHUNK: usize = 128 * 1024;
 const PIECE: usize = 64 * 1024;
 
 /// Where bytes come from or go to: the file's position, or an offset.
-fn offset(cx: &mut Cx, at: InOut<i64>, file: &File) -> SysResult<Option<u64>> {
+pub(super) fn offset(cx: &mut Cx, at: InOut<i64>, file: &File) -> SysResult<Option<u64>> {
     if at.is_null() {
         return Ok(None);
     }
@@ -33,7 +33,7 @@ struct Held {
     done: u64,
 }
 
-fn copy(
+pub(super) fn copy(
     cx: &mut Cx,
     from: &File,
     mut from_at: Option<u64>,
@@ -92,7 +92,7 @@ fn copy(
     }
 }
 
-fn put_offset(cx: &mut Cx, at: InOut<i64>, start: Option<u64>, moved: u64) -> SysResult<()> {
+pub(super) fn put_offset(cx: &mut Cx, at: InOut<i64>, start: Option<u64>, moved: u64) -> SysResult<()> {
     if let Some(start) = start {
         cx.write_value(at.addr(), &i64::try_from(start.saturating_add(moved)).unwrap_or(i64::MAX))?;
     }
@@ -102,11 +102,23 @@ fn put_offset(cx: &mut Cx, at: InOut<i64>, start: Option<u64>, moved: u64) -> Sy
 pub fn sendfile(cx: &mut Cx, out_fd: Fd, in_fd: Fd, at: InOut<i64>, count: usize) -> SysResult {
     let files = cx.task.files();
     let (from, to) = (files.get(in_fd.raw())?, files.get(out_fd.raw())?);
-    if to.flags() & O_APPEND != 0 && from.readable() && to.writable() {
+    let start = offset(cx, at, &from)?;
+    if !from.readable() || !to.writable() {
+        return Err(Errno::EBADF.into());
+    }
+    let pipe = super::splice::pipe_of(&to);
+    // What was read and cannot be written must not be lost.
+    let lost = !from.ops.seekable() && (pipe.is_none() || super::splice::is_pipe(&from));
+    if lost || to.flags() & O_APPEND != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let start = offset(cx, at, &from)?;
-    let moved = copy(cx, &from, start, &to, None, count)?;
+    let moved = match pipe {
+        Some(pipe) => {
+            let wait = !to.nonblocking();
+            super::splice::into_pipe(cx, &from, start, &pipe, count.min(MAX_RW_COUNT), wait)?
+        }
+        None => copy(cx, &from, start, &to, None, count)?,
+    };
     put_offset(cx, at, start, moved)?;
     Ok(moved)
 }
@@ -140,45 +152,4 @@ pub fn copy_file_range(
     put_offset(cx, off_in, start_in, moved)?;
     put_offset(cx, off_out, start_out, moved)?;
     Ok(moved)
-}
-
-fn is_pipe(file: &File) -> bool {
-    file.ops.attr().is_ok_and(|a| a.mode & 0o170_000 == 0o10_000)
-}
-
-pub fn splice(
-    cx: &mut Cx,
-    fd_in: Fd,
-    off_in: InOut<i64>,
-    fd_out: Fd,
-    off_out: InOut<i64>,
-    len: usize,
-    flags: SpliceFlags,
-) -> SysResult {
-    let known = SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT;
-    if flags.unknown(known) != 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    let files = cx.task.files();
-    let (from, to) = (files.get(fd_in.raw())?, files.get(fd_out.raw())?);
-    if !from.readable() || !to.writable() {
-        return Err(Errno::EBADF.into());
-    }
-    if !is_pipe(&from) && !is_pipe(&to) {
-        return Err(Errno::EINVAL.into());
-    }
-    let (start_in, start_out) = (offset(cx, off_in, &from)?, offset(cx, off_out, &to)?);
-    let moved = copy(cx, &from, start_in, &to, start_out, len)?;
-    put_offset(cx, off_in, start_in, moved)?;
-    put_offset(cx, off_out, start_out, moved)?;
-    Ok(moved)
-}
-
-pub fn vmsplice(cx: &mut Cx, fd: Fd, iov: InSlice<Iovec>, nr_segs: usize, _flags: SpliceFlags) -> SysResult {
-    let file = cx.task.files().get(fd.raw())?;
-    if !is_pipe(&file) {
-        return Err(Errno::EBADF.into());
-    }
-    let ranges = io::read_iovec(cx, iov.addr(), nr_segs)?;
-    if file.writable() { io::write(cx, &file, &ranges, None) } else { io::read(cx, &file, &ranges, None) }
 }

@@ -4,9 +4,17 @@ use super::chmod::inode_at;
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::signal::send;
+use crate::vfs::inode::Inode;
 use crate::vfs::perm;
+use crate::vfs::text::Writer;
+use crate::vfs::watch;
+use std::sync::Arc;
+use syscall_table::abi::getrlimit::RLIMIT_FSIZE;
+use syscall_table::abi::inotify::IN_MODIFY;
 use syscall_table::abi::open::{AT_FDCWD, O_PATH};
 use syscall_table::abi::readv::*;
+use syscall_table::abi::sigaction::{SIGXFSZ, Siginfo};
 use syscall_table::abi::stat::S_IFIFO;
 use syscall_table::errno::Errno;
 
@@ -20,8 +28,25 @@ pub fn truncate(cx: &mut Cx, path: Path, length: i64) -> SysResult {
         return Err(Errno::EINVAL.into());
     }
     perm::check(&cx.task.creds(), &inode.attr()?, perm::WRITE)?;
+    let _writer = Writer::new(&inode)?;
+    limit(cx, &inode, size)?;
+    perm::drop_privileges(cx.task, &inode)?;
     inode.truncate(size)?;
+    watch::tell(&inode, IN_MODIFY, 0, b"");
     Ok(0)
+}
+
+/// RLIMIT_FSIZE: a file is not made longer than that.
+///
+/// # Errors
+/// EFBIG, after SIGXFSZ.
+fn limit(cx: &Cx, inode: &Arc<dyn Inode>, size: u64) -> SysResult<()> {
+    let limit = cx.task.process.limit(RLIMIT_FSIZE);
+    if size <= limit || size <= inode.attr()?.size {
+        return Ok(());
+    }
+    send::to_process(cx.kernel(), &cx.task.process, Siginfo::kernel(SIGXFSZ));
+    Err(Errno::EFBIG.into())
 }
 
 pub fn ftruncate(cx: &mut Cx, fd: Fd, length: i64) -> SysResult {
@@ -33,7 +58,14 @@ pub fn ftruncate(cx: &mut Cx, fd: Fd, length: i64) -> SysResult {
     if !file.writable() {
         return Err(Errno::EINVAL.into());
     }
+    if let Some(inode) = file.ops.inode().filter(|inode| inode.is_file()) {
+        limit(cx, &inode, size)?;
+        perm::drop_privileges(cx.task, &inode)?;
+    }
     file.ops.truncate(size)?;
+    if let Some(place) = &file.path {
+        watch::tell_place(place, IN_MODIFY);
+    }
     Ok(0)
 }
 
@@ -51,7 +83,16 @@ pub fn fallocate(cx: &mut Cx, fd: Fd, mode: FallocateMode, offset: i64, size: i6
     if !file.writable() {
         return Err(Errno::EBADF.into());
     }
+    if let Some(inode) = file.ops.inode().filter(|inode| inode.is_file()) {
+        if !mode.has(FALLOC_FL_KEEP_SIZE) {
+            limit(cx, &inode, offset.saturating_add(len))?;
+        }
+        perm::drop_privileges(cx.task, &inode)?;
+    }
     file.ops.fallocate(mode.bits(), offset, len)?;
+    if let Some(place) = &file.path {
+        watch::tell_place(place, IN_MODIFY);
+    }
     Ok(0)
 }
 

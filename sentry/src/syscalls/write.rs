@@ -3,8 +3,8 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use crate::vfs::io;
-use syscall_table::abi::readv::*;
+use crate::vfs::io::{self, Way};
+use syscall_table::abi::readv::Iovec;
 use syscall_table::errno::Errno;
 
 pub fn write(cx: &mut Cx, fd: Fd, buf: InBuf, count: usize) -> SysResult {
@@ -19,23 +19,12 @@ pub fn pwrite64(cx: &mut Cx, fd: Fd, buf: InBuf, count: usize, offset: i64) -> S
 }
 
 pub fn writev(cx: &mut Cx, fd: Fd, iov: InSlice<Iovec>, iovcnt: usize) -> SysResult {
-    let file = cx.task.files().get(fd.raw())?;
-    let ranges = io::read_iovec(cx, iov.addr(), iovcnt)?;
-    io::write(cx, &file, &ranges, None)
+    io::vector(cx, Way::Write, fd, (iov, iovcnt), None, 0)
 }
 
-pub fn pwritev(
-    cx: &mut Cx,
-    fd: Fd,
-    iov: InSlice<Iovec>,
-    iovcnt: usize,
-    pos_l: u64,
-    _pos_h: u64,
-) -> SysResult {
-    let at = i64::try_from(pos_l).map_err(|_| Errno::EINVAL)?.unsigned_abs();
-    let file = cx.task.files().get(fd.raw())?;
-    let ranges = io::read_iovec(cx, iov.addr(), iovcnt)?;
-    io::write(cx, &file, &ranges, Some(at))
+/// The offset is whole in its low half: the high one is for 32-bit machines.
+pub fn pwritev(cx: &mut Cx, fd: Fd, iov: InSlice<Iovec>, iovcnt: usize, pos_l: u64, _: u64) -> SysResult {
+    io::vector(cx, Way::Write, fd, (iov, iovcnt), Some(pos_l.cast_signed()), 0)
 }
 
 pub fn pwritev2(
@@ -44,11 +33,9 @@ pub fn pwritev2(
     iov: InSlice<Iovec>,
     iovcnt: usize,
     pos_l: u64,
-    pos_h: u64,
+    _: u64,
     flags: RwFlags,
 ) -> SysResult {
-    if flags.unknown(RWF_HIPRI | RWF_NOWAIT | RWF_DSYNC | RWF_SYNC) != 0 {
-        return Err(Errno::EOPNOTSUPP.into());
-    }
-    if pos_l == u64::MAX { writev(cx, fd, iov, iovcnt) } else { pwritev(cx, fd, iov, iovcnt, pos_l, pos_h) }
+    let at = Some(pos_l.cast_signed()).filter(|at| *at != -1);
+    io::vector(cx, Way::Write, fd, (iov, iovcnt), at, flags.bits())
 }

@@ -3,12 +3,20 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::task::creds::cap;
+use crate::task::privilege::is_file_caps;
 use crate::vfs::inode::Inode;
 use crate::vfs::perm;
+use crate::vfs::watch::tell;
 use std::sync::Arc;
+use syscall_table::abi::S_ISVTX;
+use syscall_table::abi::inotify::IN_ATTRIB;
 use syscall_table::abi::mount::*;
 use syscall_table::abi::open::{AT_FDCWD, O_PATH};
 use syscall_table::errno::Errno;
+
+/// The attribute that holds a file's capabilities.
+const FILE_CAPS: &[u8] = b"security.capability";
 
 fn by_path(cx: &mut Cx, path: Path, follow: bool, change: bool) -> SysResult<Arc<dyn Inode>> {
     let path = cx.read_path(path.addr())?;
@@ -45,11 +53,41 @@ fn give(cx: &mut Cx, value: &[u8], buf: OutBuf, size: usize) -> SysResult {
     Ok(value.len() as u64)
 }
 
+/// Whether the task may read (or with `change` write) an attribute (xattr(7)).
+///
+/// # Errors
+/// EPERM, EACCES; ENODATA for what it may not even know of.
+fn permitted(cx: &Cx, inode: &Arc<dyn Inode>, attr: &[u8], change: bool) -> SysResult<()> {
+    let creds = cx.task.creds();
+    let refused = if change { Errno::EPERM } else { Errno::ENODATA };
+    let admin = creds.capable(cap::SYS_ADMIN);
+    if attr == FILE_CAPS {
+        return if !change || creds.capable(cap::SETFCAP) { Ok(()) } else { Err(Errno::EPERM.into()) };
+    }
+    if attr.starts_with(b"security.") {
+        return if !change || admin { Ok(()) } else { Err(Errno::EPERM.into()) };
+    }
+    if attr.starts_with(b"system.") {
+        return Ok(());
+    }
+    if attr.starts_with(b"trusted.") {
+        return if admin { Ok(()) } else { Err(refused.into()) };
+    }
+    let found = inode.attr()?;
+    if attr.starts_with(b"user.") {
+        if !inode.is_file() && !inode.is_dir() {
+            return Err(refused.into());
+        }
+        if change && inode.is_dir() && found.mode & S_ISVTX != 0 && !perm::owns(&creds, &found) {
+            return Err(Errno::EPERM.into());
+        }
+    }
+    perm::check(&creds, &found, if change { perm::WRITE } else { perm::READ })
+}
+
 fn get(cx: &mut Cx, inode: &Arc<dyn Inode>, attr: CStr, value: OutBuf, size: usize) -> SysResult {
     let attr = name(cx, attr)?;
-    if attr.starts_with(b"user.") {
-        perm::check(&cx.task.creds(), &inode.attr()?, perm::READ)?;
-    }
+    permitted(cx, inode, &attr, false)?;
     let found = inode.get_xattr(&attr)?;
     give(cx, &found, value, size)
 }
@@ -71,15 +109,20 @@ fn set(
     }
     let mut bytes = vec![0; size];
     cx.copy_in(value.addr(), &mut bytes)?;
-    perm::check(&cx.task.creds(), &inode.attr()?, perm::WRITE)?;
+    if attr == FILE_CAPS && !is_file_caps(&bytes) {
+        return Err(Errno::EINVAL.into());
+    }
+    permitted(cx, inode, &attr, true)?;
     inode.set_xattr(&attr, &bytes, flags.bits())?;
+    tell(inode, IN_ATTRIB, 0, b"");
     Ok(0)
 }
 
 fn list(cx: &mut Cx, inode: &Arc<dyn Inode>, buf: OutBuf, size: usize) -> SysResult {
+    let admin = cx.task.creds().capable(cap::SYS_ADMIN);
     let mut all = Vec::new();
-    for name in inode.list_xattr()? {
-        all.extend_from_slice(&name);
+    for name in inode.list_xattr()?.iter().filter(|name| admin || !name.starts_with(b"trusted.")) {
+        all.extend_from_slice(name);
         all.push(0);
     }
     give(cx, &all, buf, size)
@@ -87,8 +130,9 @@ fn list(cx: &mut Cx, inode: &Arc<dyn Inode>, buf: OutBuf, size: usize) -> SysRes
 
 fn remove(cx: &mut Cx, inode: &Arc<dyn Inode>, attr: CStr) -> SysResult {
     let attr = name(cx, attr)?;
-    perm::check(&cx.task.creds(), &inode.attr()?, perm::WRITE)?;
+    permitted(cx, inode, &attr, true)?;
     inode.remove_xattr(&attr)?;
+    tell(inode, IN_ATTRIB, 0, b"");
     Ok(0)
 }
 

@@ -136,23 +136,4 @@ impl Creds {
             self.effective = self.permitted;
         }
     }
-
-    /// What execve of a file without privileges of its own leaves.
-    pub(crate) fn after_exec(&self) -> Creds {
-        let mut new = self.clone();
-        new.suid = new.euid;
-        new.fsuid = new.euid;
-        new.sgid = new.egid;
-        new.fsgid = new.egid;
-        let root = self.securebits & SECBIT_NOROOT == 0;
-        if root && (new.euid == 0 || new.uid == 0) {
-            new.permitted = self.inheritable | self.bounding;
-            new.effective = if new.euid == 0 { new.permitted } else { self.ambient };
-        } else {
-            new.permitted = self.ambient;
-            new.effective = self.ambient;
-        }
-        new.securebits &= !SECBIT_KEEP_CAPS;
-        new
-    }
 }

@@ -1,6 +1,7 @@
 //! Replacing the program (execve(2)).
 
 use super::elf::{self, Image, PF_R, PF_W, PF_X, PHENT, page_down, page_up};
+use super::privilege::{self, Gain};
 use super::{Task, exit};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
@@ -34,6 +35,8 @@ const ARGS_MAX: u64 = 6 << 20;
 const SCRIPT_DEPTH: usize = 5;
 /// Bytes of a file that are looked at for `#!`.
 const SCRIPT_HEAD: usize = 256;
+/// Largest stack limit that a program with more rights than its caller starts with.
+const SECURE_STACK: u64 = 8 << 20;
 /// Where position-independent programs go: two thirds up, plus some randomness.
 const PIE_BASE: u64 = 0x5555_5555_4000;
 const PAGE: u64 = 4096;
@@ -47,6 +50,7 @@ struct Prepared {
     envp: Vec<Vec<u8>>,
     /// AT_EXECFN.
     execfn: Vec<u8>,
+    gain: Gain,
 }
 
 /// execve(2) and execveat(2): on success the registers are those of the new program.
@@ -58,7 +62,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
     if !claim(&task) {
         return Err(Fail::Exit);
     }
-    detach(&task)?;
+    detach(&task, &prepared.gain)?;
     let old = task.mm();
     let space = match cx.port()?.replace_space() {
         Ok(space) => space,
@@ -88,6 +92,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
 pub(crate) fn first(cx: &mut Cx, program: Program) -> SysResult<()> {
     let file = open_program(cx, &program.path)?;
     let prepared = prepare(cx, file, program)?;
+    become_new(cx.task, &prepared.gain);
     load(cx, prepared)
 }
 
@@ -171,7 +176,8 @@ fn prepare(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResult<Prepared
                 }
             };
             check_size(cx, &argv, &envp)?;
-            return Ok(Prepared { file, image, interp, argv, envp, execfn: path });
+            let gain = privilege::after_exec(cx.task, &file)?;
+            return Ok(Prepared { file, image, interp, argv, envp, execfn: path, gain });
         }
         let (interp, argument) = script(head).ok_or(Errno::ENOEXEC)?;
         argv.remove(0);
@@ -215,7 +221,7 @@ fn claim(task: &Arc<Task>) -> bool {
 }
 
 /// What execve leaves of the task besides memory (execve(2)).
-fn detach(task: &Arc<Task>) -> SysResult<()> {
+fn detach(task: &Arc<Task>, gain: &Gain) -> SysResult<()> {
     let process = &task.process;
     exit::leave_memory(task);
     task.robust_list.store(0, Ordering::Relaxed);
@@ -225,11 +231,7 @@ fn detach(task: &Arc<Task>) -> SysResult<()> {
         let mut signals = task.signals.lock();
         signals.altstack = NO_STACK;
     }
-    let creds = task.creds();
-    let new = creds.after_exec();
-    if new != *creds {
-        *task.creds.lock() = Arc::new(new);
-    }
+    become_new(task, gain);
     let files = task.files();
     // Shared with another process (CLONE_FILES): execve unshares.
     let own = if Arc::strong_count(&files) > 2 { Arc::new(files.duplicate()) } else { files };
@@ -239,8 +241,23 @@ fn detach(task: &Arc<Task>) -> SysResult<()> {
     drop(closed);
     process.timers.exec();
     process.execed.store(true, Ordering::Relaxed);
-    process.dumpable.store(1, Ordering::Relaxed);
     Ok(())
+}
+
+/// Credentials, and what a program that gained some must not inherit.
+fn become_new(task: &Task, gain: &Gain) {
+    let process = &task.process;
+    if gain.creds != *task.creds() {
+        *task.creds.lock() = Arc::new(gain.creds.clone());
+    }
+    process.dumpable.store(gain.dumpable, Ordering::Relaxed);
+    if gain.secure {
+        task.pdeath_signal.store(0, Ordering::Relaxed);
+        let mut limits = process.limits.lock();
+        let mut stack = limits.get(RLIMIT_STACK);
+        stack.rlim_cur = stack.rlim_cur.min(SECURE_STACK);
+        limits.set(RLIMIT_STACK, stack);
+    }
 }
 
 fn random<const N: usize>() -> [u8; N] {
@@ -286,6 +303,8 @@ fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
         base = place(&mm, image, false)?;
         map_image(cx, &mm, file, image, base, &mut tails)?;
         entry = image.entry.wrapping_add(base);
+        // Only the program itself stays busy.
+        drop(file.running.lock().take());
     }
 
     cx.port()?.flush()?;
@@ -401,7 +420,7 @@ fn auxv(cx: &mut Cx, program: &Prepared, bias: u64, base: u64) -> Vec<(u64, u64)
         (AT_EUID, u64::from(creds.euid)),
         (AT_GID, u64::from(creds.gid)),
         (AT_EGID, u64::from(creds.egid)),
-        (AT_SECURE, 0),
+        (AT_SECURE, u64::from(program.gain.secure)),
         (AT_HWCAP2, hwcap2 as u64),
     ]);
     auxv

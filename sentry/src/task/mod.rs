@@ -11,6 +11,7 @@ pub mod exec;
 pub mod exit;
 pub mod limits;
 pub mod pidfd;
+pub(crate) mod privilege;
 pub mod sched;
 pub mod start;
 pub mod tree;

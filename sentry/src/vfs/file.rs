@@ -7,10 +7,11 @@ use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::sync::{Level, Lock};
 use crate::vfs::attr::Attr;
+use crate::vfs::text::{Running, Writer};
 use crate::wait::{Ready, WaitQueue};
 use rustix::fd::BorrowedFd;
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use syscall_table::errno::Errno;
 
@@ -31,6 +32,10 @@ pub struct File {
     pub owner: AtomicI32,
     /// Unique in the sandbox: for epoll, locks and kcmp.
     pub id: u64,
+    /// Set while it is open for writing by name: it cannot be executed meanwhile.
+    pub(crate) writer: OnceLock<Writer>,
+    /// Set while it is a program being executed: it cannot be opened for writing meanwhile.
+    pub(crate) running: parking_lot::Mutex<Option<Running>>,
     /// Where this description may hold locks: released with it.
     pub(crate) locked: parking_lot::Mutex<Vec<Held>>,
 }
@@ -50,6 +55,8 @@ impl File {
             path,
             owner: AtomicI32::new(0),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            writer: OnceLock::new(),
+            running: parking_lot::Mutex::new(None),
             locked: parking_lot::Mutex::new(Vec::new()),
         })
     }
@@ -127,8 +134,18 @@ pub trait FileOps: Any + Send + Sync {
         false
     }
 
+    /// Whether it honours RWF_NOWAIT (preadv2(2)): EOPNOTSUPP otherwise.
+    fn hurries(&self) -> bool {
+        false
+    }
+
     /// Whether the object has a position: lseek, pread and pwrite work (ESPIPE otherwise).
     fn seekable(&self) -> bool {
+        false
+    }
+
+    /// Whether lseek succeeds without a position and gives 0 (what descriptors for events do); ESPIPE otherwise.
+    fn seeks_nowhere(&self) -> bool {
         false
     }
 

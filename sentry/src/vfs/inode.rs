@@ -6,6 +6,7 @@ use crate::task::Task;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::FileOps;
 use crate::vfs::path::Path;
+use crate::vfs::text::Busy;
 use rustix::fd::OwnedFd;
 use std::any::Any;
 use std::sync::Arc;
@@ -239,9 +240,27 @@ pub trait Inode: Any + Send + Sync {
         Err(Errno::EOPNOTSUPP.into())
     }
 
+    /// The capabilities of a program file (capabilities(7)): the value of `security.capability`, if it has one.
+    fn file_caps(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The contents change: capabilities of the file go.
+    fn drop_file_caps(&self) {}
+
     /// A place for what belongs to the inode but not to its file system: a FIFO's pipe, a bound socket.
     fn attachment(&self) -> Option<&Lock<Option<Arc<dyn Any + Send + Sync>>>> {
         None
+    }
+
+    /// Its users as a program and for writing, where that matters (regular files).
+    fn busy(&self) -> Option<&Busy> {
+        None
+    }
+
+    /// Whether the names of this directory are given: a name that is not there cannot be made, whoever asks (proc).
+    fn given(&self) -> bool {
+        false
     }
 
     /// Whether this is a directory.

@@ -1,5 +1,6 @@
 //! Moving bytes between guest memory and open files, in bounded chunks through a buffer that each thread keeps.
 
+use crate::args::{Fd, InSlice};
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::signal::send;
@@ -8,8 +9,8 @@ use crate::vfs::watch;
 use std::cell::Cell;
 use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_FSIZE};
 use syscall_table::abi::inotify::IN_MODIFY;
-use syscall_table::abi::open::O_APPEND;
-use syscall_table::abi::readv::{Iovec, MAX_RW_COUNT, UIO_MAXIOV};
+use syscall_table::abi::open::{O_DSYNC, O_SYNC};
+use syscall_table::abi::readv::*;
 use syscall_table::abi::sigaction::{SIGXFSZ, Siginfo};
 use syscall_table::errno::Errno;
 
@@ -204,16 +205,7 @@ pub fn write(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> S
     }
     let mut position = if at.is_none() { Some(file.pos.lock()) } else { None };
     let mut offset = at.or(position.as_ref().map(|p| **p)).unwrap_or(0);
-    let limit = cx.task.process.limit(RLIMIT_FSIZE);
-    if limit != RLIM_INFINITY && file.ops.inode().is_some_and(|inode| inode.is_file()) {
-        let from = if file.flags() & O_APPEND != 0 { file.ops.size()? } else { offset };
-        let room = usize::try_from(limit.saturating_sub(from)).unwrap_or(usize::MAX);
-        if room == 0 {
-            send::to_process(cx.kernel(), &cx.task.process, Siginfo::kernel(SIGXFSZ));
-            return Err(Errno::EFBIG.into());
-        }
-        count = count.min(room);
-    }
+    count = count.min(room(cx, file, offset)?);
     let mut done = 0usize;
     let result: SysResult<()> = with_scratch(count.min(CHUNK), |buffer| {
         while done < count {
@@ -232,15 +224,104 @@ pub fn write(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> S
     if let Some(position) = &mut position {
         **position = offset;
     }
-    if done > 0
-        && let Some(place) = &file.path
-    {
-        watch::tell_place(place, IN_MODIFY);
-    }
     if done == 0 {
         result?;
     }
+    wrote(cx, file, done)?;
     Ok(done as u64)
+}
+
+/// How much may be written at `offset` for RLIMIT_FSIZE.
+///
+/// # Errors
+/// EFBIG, after SIGXFSZ, when nothing may.
+fn room(cx: &Cx, file: &File, offset: u64) -> SysResult<usize> {
+    let limit = cx.task.process.limit(RLIMIT_FSIZE);
+    if limit == RLIM_INFINITY || file.ops.inode().is_none_or(|inode| !inode.is_file()) {
+        return Ok(usize::MAX);
+    }
+    let from = if cx.appends(file) { file.ops.size()? } else { offset };
+    let room = usize::try_from(limit.saturating_sub(from)).unwrap_or(usize::MAX);
+    if room == 0 {
+        send::to_process(cx.kernel(), &cx.task.process, Siginfo::kernel(SIGXFSZ));
+        return Err(Errno::EFBIG.into());
+    }
+    Ok(room)
+}
+
+/// What follows a write to an object with a position: watches, O_SYNC and its kin.
+fn wrote(cx: &Cx, file: &File, count: usize) -> SysResult<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    if let Some(place) = &file.path {
+        watch::tell_place(place, IN_MODIFY);
+    }
+    let data_only = file.flags() & O_SYNC != O_SYNC && cx.rwf & RWF_SYNC == 0;
+    let durable = file.flags() & O_DSYNC != 0 || cx.rwf & (RWF_DSYNC | RWF_SYNC) != 0;
+    if durable && file.ops.inode().is_some_and(|inode| inode.is_file()) {
+        file.ops.fsync(data_only)?;
+    }
+    Ok(())
+}
+
+/// Which way a transfer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Into guest memory.
+    Read,
+    /// Out of it.
+    Write,
+}
+
+/// The vector calls: `at` None is the file's position; `flags` are RWF_ bits.
+///
+/// # Errors
+/// EINVAL, EBADF, ESPIPE, EFAULT, EOPNOTSUPP for flags the object does not know, and as [`read`] and [`write`].
+pub fn vector(
+    cx: &mut Cx,
+    way: Way,
+    fd: Fd,
+    (iov, count): (InSlice<Iovec>, usize),
+    at: Option<i64>,
+    flags: i32,
+) -> SysResult {
+    let at = at.map(u64::try_from).transpose().map_err(|_| Errno::EINVAL)?;
+    let file = cx.task.files().get(fd.raw())?;
+    if at.is_some() && !file.ops.seekable() {
+        return Err(Errno::ESPIPE.into());
+    }
+    if !(if way == Way::Read { file.readable() } else { file.writable() }) {
+        return Err(Errno::EBADF.into());
+    }
+    let ranges = read_iovec(cx, iov.addr(), count)?;
+    if flags != 0 && total(&ranges) > 0 {
+        check_flags(&file, flags)?;
+        cx.rwf = flags;
+    }
+    let result = match way {
+        Way::Read => read(cx, &file, &ranges, at),
+        Way::Write => write(cx, &file, &ranges, at),
+    };
+    cx.rwf = 0;
+    result
+}
+
+fn check_flags(file: &File, flags: i32) -> SysResult<()> {
+    let known = RWF_FLAGS.iter().fold(0, |all, (_, bit)| all | bit);
+    let both = RWF_APPEND | RWF_NOAPPEND;
+    if flags & !known != 0 {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if flags & both == both {
+        return Err(Errno::EINVAL.into());
+    }
+    let uncached = flags & RWF_DONTCACHE == 0 || file.ops.inode().is_some_and(|inode| inode.is_file());
+    // No file here can be written in larger units than others see.
+    if flags & RWF_ATOMIC != 0 || !uncached || (flags & RWF_NOWAIT != 0 && !file.ops.hurries()) {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    Ok(())
 }
 
 /// Reads up to `buffer.len()` bytes for the kernel, at the position or at `at`.
@@ -274,15 +355,20 @@ pub fn write_from(cx: &mut Cx, file: &File, data: &[u8], at: Option<u64>) -> Sys
         return Err(Errno::EBADF.into());
     }
     let seekable = file.ops.seekable();
-    match at {
-        Some(_) if !seekable => Err(Errno::ESPIPE.into()),
-        Some(at) => Ok(file.ops.write(cx, file, data, at)?.count),
-        None if !seekable => Ok(file.ops.write(cx, file, data, 0)?.count),
-        None => {
-            let mut position = file.pos.lock();
-            let written = file.ops.write(cx, file, data, *position)?;
-            *position = written.end;
-            Ok(written.count)
-        }
+    if at.is_some() && !seekable {
+        return Err(Errno::ESPIPE.into());
     }
+    if !seekable {
+        return Ok(file.ops.write(cx, file, data, 0)?.count);
+    }
+    let mut position = if at.is_none() { Some(file.pos.lock()) } else { None };
+    let offset = at.or(position.as_ref().map(|p| **p)).unwrap_or(0);
+    let may = room(cx, file, offset)?;
+    let written = file.ops.write(cx, file, data.get(..may).unwrap_or(data), offset)?;
+    if let Some(position) = &mut position {
+        **position = written.end;
+    }
+    drop(position);
+    wrote(cx, file, written.count)?;
+    Ok(written.count)
 }

@@ -14,6 +14,7 @@ pub mod names;
 mod open;
 pub mod path;
 pub mod perm;
+pub mod text;
 pub mod walk;
 pub mod watch;
 

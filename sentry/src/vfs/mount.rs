@@ -22,6 +22,13 @@ pub struct Mount {
     pub options: &'static str,
 }
 
+impl Mount {
+    /// Whether `option` is among the options.
+    pub fn has(&self, option: &str) -> bool {
+        self.options.split(',').any(|o| o == option)
+    }
+}
+
 /// What to mount.
 pub struct NewMount {
     /// Its root.

@@ -36,7 +36,7 @@ impl Vfs {
         }
         match walk.child(&last.dir, &last.name) {
             Ok(_) => return Err(Errno::EEXIST.into()),
-            Err(Fail::Error(Errno::ENOENT)) => {}
+            Err(Fail::Error(Errno::ENOENT)) if !last.dir.inode().given() => {}
             Err(fail) => return Err(fail),
         }
         if last.slash && !matches!(kind, NewKind::Dir) {
@@ -103,7 +103,7 @@ impl Vfs {
         }
         match walk.child(&last.dir, &last.name) {
             Ok(_) => return Err(Errno::EEXIST.into()),
-            Err(Fail::Error(Errno::ENOENT)) => {}
+            Err(Fail::Error(Errno::ENOENT)) if !last.dir.inode().given() => {}
             Err(fail) => return Err(fail),
         }
         if last.slash {

@@ -8,12 +8,13 @@ use crate::vfs::file::{File, FileOps};
 use crate::vfs::inode::{NewKind, NewOwner};
 use crate::vfs::path::Path;
 use crate::vfs::perm;
+use crate::vfs::text::{Running, Writer};
 use crate::vfs::walk::{Last, Walk};
 use crate::vfs::watch;
 use std::sync::Arc;
 use syscall_table::abi::inotify::{IN_CREATE, IN_ISDIR, IN_OPEN};
 use syscall_table::abi::open::*;
-use syscall_table::abi::{S_IFIFO, S_IFSOCK, S_ISGID};
+use syscall_table::abi::{S_IFBLK, S_IFCHR, S_IFIFO, S_IFSOCK, S_ISGID};
 use syscall_table::errno::Errno;
 
 impl Vfs {
@@ -83,7 +84,7 @@ impl Vfs {
                     }
                     return self.open_place(task, place, flags, false);
                 }
-                Err(Fail::Error(Errno::ENOENT)) => {
+                Err(Fail::Error(Errno::ENOENT)) if !last.dir.inode().given() => {
                     match self.make_in(task, &last, NewKind::File, mode) {
                         Ok(place) => return self.open_place(task, place, flags, true),
                         // Somebody else was faster: it exists now.
@@ -192,10 +193,15 @@ impl Vfs {
         if want & perm::WRITE != 0 && place.mount.read_only && inode.is_file() {
             return Err(Errno::EROFS.into());
         }
+        if matches!(inode.kind(), S_IFCHR | S_IFBLK) && place.mount.has("nodev") {
+            return Err(Errno::EACCES.into());
+        }
         if inode.kind() == S_IFSOCK {
             return Err(Errno::ENXIO.into());
         }
+        let writer = if want & perm::WRITE != 0 && inode.is_file() { Some(Writer::new(inode)?) } else { None };
         if truncates && inode.is_file() {
+            perm::drop_privileges(task, inode)?;
             inode.truncate(0)?;
         }
         let ops: Arc<dyn FileOps> = if inode.is_dir() {
@@ -208,13 +214,18 @@ impl Vfs {
         };
         watch::tell_place(&place, IN_OPEN);
         let kept = flags & !(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC);
-        Ok(File::new(ops, kept | O_LARGEFILE, Some(place)))
+        let file = File::new(ops, kept | O_LARGEFILE, Some(place));
+        if let Some(writer) = writer.filter(|_| access != O_RDONLY) {
+            // The description is new: nothing is there.
+            let _ = file.writer.set(writer);
+        }
+        Ok(file)
     }
 
     /// Opens a program for execve: a regular file that the task may execute.
     ///
     /// # Errors
-    /// EACCES for anything else; as open(2).
+    /// EACCES for anything else; ETXTBSY; as open(2).
     pub fn open_exec(
         &self,
         task: &Arc<Task>,
@@ -235,9 +246,15 @@ impl Vfs {
         if !inode.is_file() {
             return Err(Errno::EACCES.into());
         }
+        if place.mount.has("noexec") {
+            return Err(Errno::EACCES.into());
+        }
         perm::check(&task.creds(), &inode.attr()?, perm::EXEC)?;
+        let running = Running::new(inode)?;
         let ops = inode.clone().open(task, O_RDONLY)?;
-        Ok(File::new(ops, O_LARGEFILE, Some(place)))
+        let file = File::new(ops, O_LARGEFILE, Some(place));
+        *file.running.lock() = Some(running);
+        Ok(file)
     }
 
     /// The place that a `*at` call means. With AT_EMPTY_PATH and an empty path: that of the descriptor (or the working

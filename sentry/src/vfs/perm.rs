@@ -1,9 +1,12 @@
 //! Discretionary access (path_resolution(7)): owner, group, others, and capabilities that override.
 
 use crate::fail::SysResult;
+use crate::task::Task;
 use crate::task::creds::{Creds, cap};
 use crate::vfs::attr::Attr;
-use syscall_table::abi::{S_IFDIR, S_IFMT, S_ISVTX};
+use crate::vfs::inode::{Inode, SetAttr};
+use std::sync::Arc;
+use syscall_table::abi::{S_IFDIR, S_IFMT, S_IFREG, S_ISGID, S_ISUID, S_ISVTX, S_IXGRP};
 use syscall_table::errno::Errno;
 
 /// Execute or search.
@@ -47,6 +50,28 @@ pub fn check(creds: &Creds, attr: &Attr, want: u32) -> SysResult<()> {
 /// Whether the task owns the inode or may act as if.
 pub fn owns(creds: &Creds, attr: &Attr) -> bool {
     creds.fsuid == attr.uid || capable(creds, cap::FOWNER)
+}
+
+/// The mode without what a change of contents takes away, if it does: the set-user-ID bit, and the set-group-ID bit
+/// where it means that (chmod(2), write(2)).
+pub fn without_privileges(mode: u32) -> Option<u32> {
+    let group = if mode & S_IXGRP != 0 { S_ISGID } else { 0 };
+    let gone = mode & (S_ISUID | group);
+    (gone != 0 && mode & S_IFMT == S_IFREG).then_some(mode & !gone)
+}
+
+/// Before the contents of a regular file change: takes the set-user-ID bit and the like away, unless the task may
+/// keep it (CAP_FSETID), and file capabilities.
+///
+/// # Errors
+/// The file system's.
+pub fn drop_privileges(task: &Task, inode: &Arc<dyn Inode>) -> SysResult<()> {
+    inode.drop_file_caps();
+    let mode = inode.attr()?.mode;
+    if let Some(mode) = without_privileges(mode).filter(|_| !task.creds().capable(cap::FSETID)) {
+        inode.set_attr(&SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() })?;
+    }
+    Ok(())
 }
 
 /// Removing or renaming `child` in `dir`: write and search rights, and the sticky bit.

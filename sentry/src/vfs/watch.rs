@@ -217,6 +217,10 @@ impl FileOps for Inotify {
         Ok(out.len())
     }
 
+    fn seeks_nowhere(&self) -> bool {
+        true
+    }
+
     fn poll(&self, _: &File) -> Ready {
         if self.state.lock().events.is_empty() { Ready::empty() } else { Ready::IN | Ready::RDNORM }
     }

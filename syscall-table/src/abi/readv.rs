@@ -11,6 +11,7 @@ consts! {
         RWF_NOAPPEND = 0x20;
         RWF_ATOMIC = 0x40;
         RWF_DONTCACHE = 0x80;
+        RWF_NOSIGNAL = 0x100;
     }
 }
 

@@ -154,6 +154,16 @@ consts! {
     }
 }
 
+pod! {
+    /// struct kcmp_epoll_slot.
+    #[repr(C)]
+    pub struct KcmpEpollSlot [12] {
+        pub efd: u32,
+        pub tfd: u32,
+        pub toff: u32,
+    }
+}
+
 consts! {
     /// Types of syslog(2).
     SYSLOG_ACTIONS: i32 {

@@ -12,7 +12,6 @@ use rustix::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use syscall_table::abi::fcntl::{F_SEAL_FUTURE_WRITE, F_SEAL_WRITE};
 use syscall_table::abi::mmap::{MAP_SHARED, PROT_WRITE};
-use syscall_table::abi::open::O_APPEND;
 use syscall_table::errno::Errno;
 
 /// An open regular file of a memory file system.
@@ -47,13 +46,17 @@ impl FileOps for MemFile {
         self.read_at(buf, offset)
     }
 
-    fn write(&self, _: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
+    fn hurries(&self) -> bool {
+        true
+    }
+
+    fn write(&self, cx: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
         self.node.copy_up(false)?;
         let mut content = self.node.content.lock();
-        let offset = if file.flags() & O_APPEND != 0 { content.size().unwrap_or(0) } else { offset };
+        let offset = if cx.appends(file) { content.size().unwrap_or(0) } else { offset };
         let count = content.write(&self.node.fs, data, offset)?;
         drop(content);
-        self.node.modified()?;
+        self.node.modified_by(cx.task)?;
         Ok(Written { count, end: offset.saturating_add(count as u64) })
     }
 

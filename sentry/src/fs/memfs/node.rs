@@ -6,19 +6,31 @@ use super::{MemFile, MemFs};
 use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
 use crate::task::Task;
+use crate::task::creds::cap;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::FileOps;
+use crate::vfs::perm;
+use crate::vfs::text::Busy;
 use crate::vfs::inode::{Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs};
 use rustix::fd::OwnedFd;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
 use syscall_table::abi::{OVERLAYFS_SUPER_MAGIC, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, TMPFS_MAGIC};
 use syscall_table::errno::Errno;
+
+/// The attribute that holds a file's capabilities.
+const FILE_CAPS: &[u8] = b"security.capability";
+/// Capabilities of the file are the lower's, if there is one.
+const CAPS_LOWER: u8 = 0;
+/// They are among the node's own attributes.
+const CAPS_OWN: u8 = 1;
+/// They were taken away.
+const CAPS_GONE: u8 = 2;
 
 #[derive(Default)]
 pub(super) struct Meta {
@@ -54,6 +66,9 @@ pub struct Node {
     pinned: AtomicBool,
     xattrs: Lock<BTreeMap<Vec<u8>, Vec<u8>>>,
     attached: Lock<Option<Arc<dyn Any + Send + Sync>>>,
+    busy: Busy,
+    /// Whose capabilities count: CAPS_.
+    caps: AtomicU8,
 }
 
 impl Node {
@@ -83,6 +98,8 @@ impl Node {
             pinned: AtomicBool::new(pinned),
             xattrs: Lock::new(Level::Inode, BTreeMap::new()),
             attached: Lock::new(Level::Inode, None),
+            busy: Busy::default(),
+            caps: AtomicU8::new(CAPS_LOWER),
         })
     }
 
@@ -173,6 +190,22 @@ impl Node {
         let mut meta = self.own()?;
         meta.mtime = now;
         meta.ctime = now;
+        Ok(())
+    }
+
+    /// The contents changed now, by `task`: set-user-ID bits and file capabilities go, unless it may keep them.
+    pub(super) fn modified_by(&self, task: &Task) -> SysResult<()> {
+        let now = crate::time::realtime();
+        let privileged = {
+            let mut meta = self.own()?;
+            meta.mtime = now;
+            meta.ctime = now;
+            perm::without_privileges(meta.mode)
+        };
+        self.drop_file_caps();
+        if let Some(mode) = privileged.filter(|_| !task.creds().capable(cap::FSETID)) {
+            self.own()?.mode = mode;
+        }
         Ok(())
     }
 
@@ -425,6 +458,9 @@ impl Inode for Node {
         if !name.starts_with(b"user.") && !name.starts_with(b"trusted.") && !name.starts_with(b"security.") {
             return Err(Errno::EOPNOTSUPP.into());
         }
+        if name == FILE_CAPS {
+            return self.file_caps().ok_or(Errno::ENODATA.into());
+        }
         if let Some(value) = self.xattrs.lock().get(name) {
             return Ok(value.clone());
         }
@@ -436,10 +472,10 @@ impl Inode for Node {
     }
 
     fn set_xattr(&self, name: &[u8], value: &[u8], flags: i32) -> SysResult<()> {
-        if !name.starts_with(b"user.") && !name.starts_with(b"trusted.") {
+        if !name.starts_with(b"user.") && !name.starts_with(b"trusted.") && !name.starts_with(b"security.") {
             return Err(Errno::EOPNOTSUPP.into());
         }
-        if !matches!(self.kind, S_IFREG | S_IFDIR) {
+        if name.starts_with(b"user.") && !matches!(self.kind, S_IFREG | S_IFDIR) {
             return Err(Errno::EPERM.into());
         }
         drop(self.own()?);
@@ -456,6 +492,9 @@ impl Inode for Node {
             return Err(Errno::ENOSPC.into());
         }
         xattrs.insert(name.to_vec(), value.to_vec());
+        if name == FILE_CAPS {
+            self.caps.store(CAPS_OWN, Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -465,7 +504,28 @@ impl Inode for Node {
 
     fn remove_xattr(&self, name: &[u8]) -> SysResult<()> {
         let removed = self.xattrs.lock().remove(name);
+        if name == FILE_CAPS {
+            self.caps.store(CAPS_GONE, Ordering::Relaxed);
+        }
         removed.map(|_| ()).ok_or(Errno::ENODATA.into())
+    }
+
+    fn file_caps(&self) -> Option<Vec<u8>> {
+        match self.caps.load(Ordering::Relaxed) {
+            CAPS_OWN => self.xattrs.lock().get(FILE_CAPS).cloned(),
+            CAPS_LOWER => self.lower.as_ref()?.file_caps(),
+            _ => None,
+        }
+    }
+
+    fn drop_file_caps(&self) {
+        if self.caps.swap(CAPS_GONE, Ordering::Relaxed) == CAPS_OWN {
+            self.xattrs.lock().remove(FILE_CAPS);
+        }
+    }
+
+    fn busy(&self) -> Option<&Busy> {
+        Some(&self.busy)
     }
 
     fn attachment(&self) -> Option<&Lock<Option<Arc<dyn Any + Send + Sync>>>> {

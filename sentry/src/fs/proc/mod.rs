@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::task::Task;
 use crate::vfs::attr::Attr;
 use crate::vfs::dentry::Dentry;
-use crate::vfs::inode::{Caching, Inode, Listed, NewKind, NewOwner, StatFs, dirent_kind};
+use crate::vfs::inode::{Caching, Inode, Listed, StatFs, dirent_kind};
 use crate::vfs::mount::NewMount;
 use std::sync::Arc;
 use syscall_table::abi::stat::makedev;
@@ -46,8 +46,8 @@ impl Inode for Root {
         Caching::Never
     }
 
-    fn create(&self, _: &[u8], _: NewKind<'_>, _: NewOwner) -> SysResult<Arc<dyn Inode>> {
-        Err(Errno::ENOENT.into())
+    fn given(&self) -> bool {
+        true
     }
 
     fn lookup(&self, task: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {

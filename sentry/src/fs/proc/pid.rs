@@ -5,7 +5,7 @@ use super::{FS, number, text};
 use crate::fail::SysResult;
 use crate::task::Task;
 use crate::vfs::attr::Attr;
-use crate::vfs::inode::{Caching, Inode, Listed, NewKind, NewOwner, StatFs};
+use crate::vfs::inode::{Caching, Inode, Listed, StatFs};
 use crate::vfs::path::Path;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -103,8 +103,8 @@ impl Inode for Dir {
         Caching::Never
     }
 
-    fn create(&self, _: &[u8], _: NewKind<'_>, _: NewOwner) -> SysResult<Arc<dyn Inode>> {
-        Err(Errno::ENOENT.into())
+    fn given(&self) -> bool {
+        true
     }
 
     fn lookup(&self, asker: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
