@@ -22,8 +22,11 @@ verbs! {
 /// Programs that other cases start by exec: they get their arguments as they are.
 type Helper = fn(&[String]) -> i32;
 
-const HELPERS: &[(&str, Helper)] =
-    &[("io_uring_three_times", io_uring_three_times), ("hostile", hostile::run), ("credentials", setid::show)];
+const HELPERS: &[(&str, Helper)] = &[
+    ("io_uring_three_times", io_uring_three_times),
+    ("hostile", hostile::run),
+    ("credentials", setid::show),
+];
 
 mod hostile;
 

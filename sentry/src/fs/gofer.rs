@@ -10,10 +10,10 @@ use crate::sync::{Level, Lock};
 use crate::task::Task;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::FileOps;
-use crate::vfs::text::Busy;
 use crate::vfs::inode::{
     Caching, Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs, downcast,
 };
+use crate::vfs::text::Busy;
 use gofer::protocol::{self, NewInode, NodeId, NodeKind, RenameMode, Step, WalkEnd, XattrMode};
 use gofer::{Client, GoferError};
 use rustix::fd::OwnedFd;

@@ -169,9 +169,7 @@ pub fn tee(cx: &mut Cx, fd_in: Fd, fd_out: Fd, len: usize, flags: SpliceFlags) -
     }
     let wait = !flags.has(SPLICE_F_NONBLOCK) && (from.flags() | to.flags()) & O_NONBLOCK == 0;
     match (pipe_of(&from), pipe_of(&to)) {
-        (Some(a), Some(b)) if !Arc::ptr_eq(&a, &b) => {
-            pour(cx, &a, &b, len.min(MAX_RW_COUNT), true, wait)
-        }
+        (Some(a), Some(b)) if !Arc::ptr_eq(&a, &b) => pour(cx, &a, &b, len.min(MAX_RW_COUNT), true, wait),
         (Some(_), None) | (None, Some(_)) if is_pipe(&from) && is_pipe(&to) => {
             Err(Fail::gap(Errno::EINVAL, "a pipe of the host"))
         }
@@ -191,7 +189,11 @@ pub fn vmsplice(cx: &mut Cx, fd: Fd, iov: InSlice<Iovec>, nr_segs: usize, flags:
         return Ok(0);
     }
     let Some(pipe) = pipe_of(&file) else {
-        return Err(if is_pipe(&file) { Fail::gap(Errno::EBADF, "a pipe of the host") } else { Errno::EBADF.into() });
+        return Err(if is_pipe(&file) {
+            Fail::gap(Errno::EBADF, "a pipe of the host")
+        } else {
+            Errno::EBADF.into()
+        });
     };
     let wait = !flags.has(SPLICE_F_NONBLOCK);
     if file.writable() {

@@ -75,7 +75,8 @@ pub(crate) fn after_exec(task: &Arc<Task>, file: &File) -> SysResult<Gain> {
     let rooted = old.securebits & SECBIT_NOROOT == 0;
     // Root gets everything whatever the file has: not asked.
     let plain_root = rooted && old.uid == 0 && new.euid == 0;
-    let caps = if ignored || plain_root { None } else { file.ops.inode().and_then(|inode| inode.file_caps()) };
+    let caps =
+        if ignored || plain_root { None } else { file.ops.inode().and_then(|inode| inode.file_caps()) };
     let caps = caps.and_then(|value| parse(&value));
     let mut effective = false;
     new.permitted = 0;

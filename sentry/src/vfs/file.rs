@@ -11,8 +11,8 @@ use crate::vfs::text::{Running, Writer};
 use crate::wait::{Ready, WaitQueue};
 use rustix::fd::BorrowedFd;
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use syscall_table::errno::Errno;
 
 /// Access mode bits and status flags, as in open(2) and fcntl(2).

@@ -199,7 +199,8 @@ impl Vfs {
         if inode.kind() == S_IFSOCK {
             return Err(Errno::ENXIO.into());
         }
-        let writer = if want & perm::WRITE != 0 && inode.is_file() { Some(Writer::new(inode)?) } else { None };
+        let writer =
+            if want & perm::WRITE != 0 && inode.is_file() { Some(Writer::new(inode)?) } else { None };
         if truncates && inode.is_file() {
             perm::drop_privileges(task, inode)?;
             inode.truncate(0)?;
