@@ -15,7 +15,7 @@ macro_rules! verbs {
 }
 
 verbs! {
-    attr close dup exec fcntl files futex getdents ids lseek mmap names netlink open pipe pread process
+    attr close dup exec fcntl files futex getdents ids lseek memlimit mmap names netlink open pipe pread process
     read setid signal socket splice stat threads time wait write
 }
 
@@ -26,6 +26,7 @@ const HELPERS: &[(&str, Helper)] = &[
     ("io_uring_three_times", io_uring_three_times),
     ("hostile", hostile::run),
     ("credentials", setid::show),
+    ("on_stack", memlimit::on_stack),
 ];
 
 mod hostile;
