@@ -118,6 +118,9 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
             call.ended = None;
             user_return(task, &mut call, port, Some(Ended::Value(value)))
         }
+        Event::Exception(exception) if crate::mm::limits::grow(task, port, &exception) => {
+            user_return(task, &mut call, port, None)
+        }
         Event::Exception(exception) => {
             crate::signal::fault::raise(task, &exception);
             user_return(task, &mut call, port, None)

@@ -38,7 +38,7 @@ macro_rules! for_each_syscall {
             [6, lstat, (path: Path, statbuf: Out<Stat>), Full(stat::lstat), ""],
             [7, poll, (fds: InOutSlice<Pollfd>, nfds: u32, timeout: i32), Full(poll::poll), ""],
             [8, lseek, (fd: Fd, offset: i64, whence: Whence), Full(lseek::lseek), ""],
-            [9, mmap, (addr: Addr, length: usize, prot: MmapProt, flags: MmapFlags, fd: Fd, offset: u64), Partial(mmap::mmap), "no MAP_HUGETLB, MAP_GROWSDOWN areas do not grow, MAP_DROPPABLE is EINVAL"],
+            [9, mmap, (addr: Addr, length: usize, prot: MmapProt, flags: MmapFlags, fd: Fd, offset: u64), Partial(mmap::mmap), "no MAP_HUGETLB, MAP_DROPPABLE is EINVAL; a call that is given a buffer below a MAP_GROWSDOWN area does not make it grow"],
             [10, mprotect, (addr: Addr, len: usize, prot: MmapProt), Full(mprotect::mprotect), ""],
             [11, munmap, (addr: Addr, length: usize), Full(mmap::munmap), ""],
             [12, brk, (addr: Addr), Full(brk::brk), ""],

@@ -35,6 +35,8 @@ pub struct Area {
     pub dont_fork: bool,
     /// mlock.
     pub locked: bool,
+    /// MAP_GROWSDOWN, and the stack.
+    pub grows: bool,
     /// Where the pages come from.
     pub backing: Backing,
     /// `[heap]`, `[stack]`; empty for others.
@@ -49,12 +51,18 @@ impl Area {
         }
     }
 
+    /// The lowest address that an area at `start` keeps others from: those that grow want room (stack_guard_gap).
+    pub(super) fn reach(&self, start: u64) -> u64 {
+        if self.grows { start.saturating_sub(super::limits::GUARD_GAP) } else { start }
+    }
+
     /// Whether `next`, which begins where this one at `start` ends, is its continuation.
     pub(super) fn continues(&self, start: u64, next: &Area) -> bool {
         let same = self.prot == next.prot
             && self.shared == next.shared
             && self.dont_fork == next.dont_fork
             && self.locked == next.locked
+            && self.grows == next.grows
             && self.name == next.name;
         same && match (&self.backing, &next.backing) {
             (Backing::Anonymous, Backing::Anonymous) => true,
@@ -63,6 +71,11 @@ impl Area {
             }
             _ => false,
         }
+    }
+
+    /// Counts against RLIMIT_DATA: private, writable, no stack (is_data_mapping in Linux's mm/mmap.c).
+    pub fn is_data(&self) -> bool {
+        !self.shared && !self.grows && self.prot & syscall_table::abi::PROT_WRITE != 0
     }
 
     /// Offset in the file, 0 for anonymous memory.

@@ -30,6 +30,12 @@ pub struct Layout {
     pub(super) lock_future: bool,
     /// Bytes mapped.
     pub(super) total: u64,
+    /// Those of them that count against RLIMIT_DATA.
+    pub(super) data: u64,
+    /// Bytes of the stack that Linux would not have mapped yet.
+    pub(super) ahead: u64,
+    /// Bytes of the program's initialised data, which RLIMIT_DATA limits together with the heap.
+    pub(super) program_data: u64,
     /// Changes left to tasks that may not have made them yet: at most one for each task.
     pub(super) flights: Vec<super::flight::Flight>,
 }
@@ -75,9 +81,14 @@ impl Layout {
         self.areas.len()
     }
 
-    /// Bytes mapped.
+    /// Bytes mapped, the untouched part of the stack aside.
     pub fn total(&self) -> u64 {
-        self.total
+        self.total.saturating_sub(self.ahead)
+    }
+
+    /// Bytes of private writable memory that is no stack.
+    pub fn data(&self) -> u64 {
+        self.data
     }
 
     /// Where arguments and environment lie: start of arguments, of environment, end.
@@ -117,7 +128,11 @@ impl Layout {
         let mut taken = Vec::with_capacity(keys.len());
         for key in keys {
             if let Some(area) = self.areas.remove(&key) {
-                self.total = self.total.saturating_sub(area.end.saturating_sub(key));
+                let len = area.end.saturating_sub(key);
+                self.total = self.total.saturating_sub(len);
+                if area.is_data() {
+                    self.data = self.data.saturating_sub(len);
+                }
                 taken.push((key, area));
             }
         }
@@ -126,7 +141,11 @@ impl Layout {
 
     /// Adds an area to a free range, merged with its neighbours where they fit.
     pub fn insert(&mut self, start: u64, area: Area) {
-        self.total = self.total.saturating_add(area.end.saturating_sub(start));
+        let len = area.end.saturating_sub(start);
+        self.total = self.total.saturating_add(len);
+        if area.is_data() {
+            self.data = self.data.saturating_add(len);
+        }
         self.areas.insert(start, area);
         self.merge(start);
     }
@@ -163,7 +182,14 @@ impl Layout {
         let keys: Vec<u64> = self.areas.range(start..end).map(|(key, _)| *key).collect();
         for key in &keys {
             if let Some(area) = self.areas.get_mut(key) {
+                let len = area.end.saturating_sub(*key);
+                let before = area.is_data();
                 f(area);
+                match (before, area.is_data()) {
+                    (false, true) => self.data = self.data.saturating_add(len),
+                    (true, false) => self.data = self.data.saturating_sub(len),
+                    _ => {}
+                }
             }
         }
         for key in keys {
@@ -180,7 +206,7 @@ impl Layout {
             if let Some(at) = fit(len, area.end.max(low), top, align) {
                 return Some(at);
             }
-            top = top.min(*start);
+            top = top.min(area.reach(*start));
             if top <= low {
                 return None;
             }
@@ -196,6 +222,7 @@ impl Layout {
             && let Some(end) = hint.checked_add(len)
             && end <= high
             && !self.overlaps(hint, end)
+            && self.areas.range(end..).next().is_none_or(|(start, area)| area.reach(*start) >= end)
         {
             return Some(hint);
         }

@@ -9,6 +9,7 @@
 pub mod area;
 mod flight;
 pub mod layout;
+pub(crate) mod limits;
 
 use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
@@ -35,6 +36,7 @@ pub struct Mm {
     pub layout: Lock<Layout>,
     /// Unique in the sandbox.
     pub id: u64,
+    room: limits::Room,
 }
 
 /// What to map.
@@ -92,7 +94,7 @@ impl Mm {
 
     fn with(space: Arc<dyn Space>, layout: Layout) -> Arc<Mm> {
         let id = NEXT_ID.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Arc::new(Mm { space, layout: Lock::new(Level::Mm, layout), id })
+        Arc::new(Mm { space, layout: Lock::new(Level::Mm, layout), id, room: limits::Room::default() })
     }
 
     /// An empty record for a task that has left this space.
@@ -115,15 +117,18 @@ impl Mm {
         drop(current);
         layout.flights.clear();
         layout.lock_future = false;
-        let mut total = layout.total;
+        let (mut total, mut data) = (layout.total, layout.data);
         layout.areas.retain(|start, area| {
             area.locked = false;
             if area.dont_fork {
-                total = total.saturating_sub(area.end.saturating_sub(*start));
+                let len = area.end.saturating_sub(*start);
+                total = total.saturating_sub(len);
+                data = data.saturating_sub(if area.is_data() { len } else { 0 });
             }
             !area.dont_fork
         });
         layout.total = total;
+        layout.data = data;
         Ok((Self::with(new.space.clone(), layout), new))
     }
 
@@ -132,8 +137,9 @@ impl Mm {
     pub fn set_stack(&self, start: u64, end: u64) {
         let mut layout = self.layout.lock();
         layout.stack = (start, end);
-        // The gap is what Linux leaves (stack_guard_gap), and some more at random.
-        layout.base = start.saturating_sub(1 << 20).saturating_sub(random(1 << 16) * PAGE);
+        // Room to grow when the limit is raised, and some more at random (mmap_base: at least 128 MiB).
+        let gap = end.saturating_sub(start).max(128 << 20);
+        layout.base = end.saturating_sub(gap).saturating_sub(1 << 20).saturating_sub(random(1 << 16) * PAGE);
     }
 
     /// Where the heap begins.
@@ -224,6 +230,9 @@ impl Mm {
             let addr = self.place(layout, request, len)?;
             Ok((addr, addr.saturating_add(len)))
         })?;
+        let grows = request.flags & MAP_GROWSDOWN != 0 && !shared;
+        let data = !shared && !grows && request.prot & PROT_WRITE != 0;
+        self.may_map(&layout, addr, addr.saturating_add(len), data)?;
         let kind = if shared { MAP_SHARED } else { MAP_PRIVATE };
         let mut flags = kind | request.flags & (MAP_NORESERVE | MAP_POPULATE);
         let (fd, file, offset) = match (&request.source, memfd) {
@@ -245,8 +254,8 @@ impl Mm {
         let end = addr + len;
         let old = layout.remove(addr, end);
         let locked = layout.lock_future;
-        let area =
-            Area { end, prot: request.prot, shared, dont_fork: false, locked, backing, name: request.name };
+        let (prot, name) = (request.prot, request.name);
+        let area = Area { end, prot, shared, dont_fork: false, locked, grows, backing, name };
         layout.insert(addr, area);
         Self::depart(&mut layout, port, addr, end, Undo::Unmap);
         drop(layout);
@@ -298,7 +307,7 @@ impl Mm {
         let mut start = addr;
         if prot & PROT_GROWSDOWN != 0 {
             match layout.find(addr) {
-                Some((at, area)) if area.name == "[stack]" => start = at,
+                Some((at, area)) if area.grows => start = at,
                 _ => return Err(Errno::EINVAL.into()),
             }
         }
@@ -306,6 +315,9 @@ impl Mm {
         let upto = layout.run_end(start, end);
         if prot & PROT_WRITE != 0 && layout.read_only(start, upto) {
             return Err(Errno::EACCES.into());
+        }
+        if prot & PROT_WRITE != 0 {
+            self.may_write(&layout, start, upto)?;
         }
         if upto > start {
             port.mprotect(start, upto - start, prot)?;
@@ -371,6 +383,8 @@ impl Mm {
             return Ok(old);
         }
         let grown = old.checked_add(new_len).ok_or(Errno::ENOMEM)?;
+        let more = if keep { new_len } else { new_len - old_len };
+        self.may_grow(&layout, &area, more)?;
         if !keep && old_end == area.end && grown <= layout.high && !layout.overlaps(old_end, grown) {
             port.mremap(old, old_len, new_len, old, false)?;
             let mut tail = area;
@@ -409,18 +423,18 @@ impl Mm {
         Ok(to)
     }
 
-    /// brk(2): the new end, or the old one when it cannot be had. `limit`: RLIMIT_DATA.
+    /// brk(2): the new end, or the old one when it cannot be had.
     ///
     /// # Errors
     /// Only when the task's host side is gone.
-    pub fn brk(&self, port: &mut dyn Port, wish: u64, limit: u64) -> SysResult<u64> {
+    pub fn brk(&self, port: &mut dyn Port, wish: u64) -> SysResult<u64> {
         let range = |layout: &Layout| {
             let ends = (round_up(layout.brk).unwrap_or(layout.brk), round_up(wish).unwrap_or(wish));
             Ok((ends.0.min(ends.1), ends.0.max(ends.1)))
         };
         let (mut layout, ..) = self.quiet(port, range)?;
         let (start, now) = (layout.brk_start, layout.brk);
-        if wish < start || wish.saturating_sub(start) > limit {
+        if wish < start {
             return Ok(now);
         }
         let (Some(old_end), Some(new_end)) = (round_up(now), round_up(wish)) else { return Ok(now) };
@@ -439,6 +453,9 @@ impl Mm {
             if new_end > layout.high || layout.overlaps(old_end, new_end) {
                 return Ok(now);
             }
+            if !self.may_brk(&layout, wish, new_end - old_end) {
+                return Ok(now);
+            }
             let (prot, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
             if port.mmap(old_end, new_end - old_end, prot, flags, None).is_err() {
                 return Ok(now);
@@ -449,6 +466,7 @@ impl Mm {
                 shared: false,
                 dont_fork: false,
                 locked: layout.lock_future,
+                grows: false,
                 backing: Backing::Anonymous,
                 name: "[heap]",
             };

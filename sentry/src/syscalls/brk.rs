@@ -10,6 +10,6 @@ pub fn brk(cx: &mut Cx, addr: Addr) -> SysResult {
     if addr.is_null() {
         return Ok(mm.layout.lock().heap().1);
     }
-    let limit = cx.task.process.limit(syscall_table::abi::RLIMIT_DATA);
-    mm.brk(cx.memory_port(false)?, addr.addr(), limit)
+    mm.set_room(&cx.task.process);
+    mm.brk(cx.memory_port(false)?, addr.addr())
 }

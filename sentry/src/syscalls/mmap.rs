@@ -44,10 +44,11 @@ pub fn mmap(
         Some(file) => source(file, prot, flags, offset)?,
         None => None,
     };
-    let limit = cx.task.process.limit(RLIMIT_AS);
-    if limit != RLIM_INFINITY && mm.layout.lock().total().saturating_add(length as u64) > limit {
-        return Err(Errno::ENOMEM.into());
+    if flags & MAP_GROWSDOWN != 0 && (flags & MAP_TYPE != MAP_PRIVATE || source.is_some()) {
+        // Linux lets files and shared memory have the flag, too: they do not grow here.
+        cx.note_gap("flag MAP_GROWSDOWN of no private anonymous memory", Errno::EINVAL);
     }
+    mm.set_room(&cx.task.process);
     let request = Request { addr: addr.addr(), len: length as u64, prot, flags, source, name: "" };
     let full = request.source.is_some() || flags & MAP_TYPE != MAP_PRIVATE;
     mm.map(cx.memory_port(full)?, &request)

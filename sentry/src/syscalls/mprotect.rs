@@ -14,6 +14,7 @@ pub fn mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt) -> SysResul
         return Err(Errno::EINVAL.into());
     }
     let mm = cx.task.mm();
+    mm.set_room(&cx.task.process);
     mm.protect(cx.memory_port(false)?, addr.addr(), len as u64, prot.bits()).map(|()| 0)
 }
 

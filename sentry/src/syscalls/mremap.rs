@@ -19,6 +19,7 @@ pub fn mremap(
         return Err(Errno::EINVAL.into());
     }
     let mm = cx.task.mm();
+    mm.set_room(&cx.task.process);
     let wish = if flags.bits() & (MREMAP_FIXED | MREMAP_DONTUNMAP) != 0 { new_address.addr() } else { 0 };
     let (old, new) = (old_size as u64, new_size as u64);
     mm.remap(cx.port()?, old_address.addr(), old, new, flags.bits(), wish)

@@ -272,6 +272,9 @@ fn random_pages(bits: u32) -> u64 {
     (u64::from_le_bytes(random()) & ((1u64 << bits) - 1)) * PAGE
 }
 
+/// A stack has room for this much whatever its limit is: arguments, and a beginning.
+const LEAST_STACK: u64 = 384 << 10;
+
 /// Maps program, interpreter and stack, and sets the registers to the entry point.
 fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
     let task = cx.task.clone();
@@ -279,7 +282,7 @@ fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
     let range = task.kernel.platform.address_range();
 
     // The stack first, at the top: everything else goes below.
-    let wanted = task.process.limit(RLIMIT_STACK).clamp(8 << 20, 1 << 30);
+    let wanted = task.process.limit(RLIMIT_STACK).clamp(LEAST_STACK, 1 << 30);
     let stack_top = range.end.saturating_sub(PAGE * 16).saturating_sub(random_pages(18));
     let stack_size = page_up(wanted);
     let stack_base = page_down(stack_top.saturating_sub(stack_size));
@@ -287,8 +290,11 @@ fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
     if program.image.exec_stack {
         prot |= PROT_EXEC;
     }
-    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_GROWSDOWN;
+    mm.set_room(&task.process);
     mm.set_stack(stack_base, stack_top);
+    // Whatever the limit of the address space says of the part that is mapped ahead.
+    mm.set_stack_used(0);
     // One hand-over for all mappings, if the platform can do that.
     cx.memory_port(true)?;
     mm.map_fixed(cx.port()?, stack_base, stack_top.saturating_sub(stack_base), prot, flags, None)?;
@@ -315,6 +321,10 @@ fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
 
     let auxv = auxv(cx, &program, bias, base);
     let sp = push_stack(cx, &program, &auxv, stack_top)?;
+    mm.set_stack_used(stack_top.saturating_sub(sp));
+    // end_data - start_data of Linux's loader.
+    let last = program.image.segments.iter().max_by_key(|segment| segment.vaddr);
+    mm.set_program_data(last.map_or(0, |segment| segment.filesz));
 
     let mut regs =
         platform::Regs { rip: entry, rsp: sp, eflags: 0x202, cs: 0x33, ss: 0x2b, ..Default::default() };

@@ -303,7 +303,7 @@ fn make(asker: &Task, task: &Arc<Task>, name: &[u8], thread: bool) -> SysResult<
 }
 
 fn total(task: &Task) -> u64 {
-    task.mm().areas().iter().map(|(start, area)| area.end.saturating_sub(*start)).sum()
+    task.mm().layout.lock().total()
 }
 
 fn state(asker: &Task, task: &Task) -> char {
@@ -402,6 +402,7 @@ fn status(asker: &Task, task: &Arc<Task>) -> Vec<u8> {
         _ => "sleeping",
     };
     let kib = total(task) / 1024;
+    let data = task.mm().layout.lock().data() / 1024;
     let groups: String = creds.groups.iter().map(|g| format!("{g} ")).collect();
     let c = &creds;
     let cpus = task.kernel.config.cpus.clamp(1, 63);
@@ -409,7 +410,7 @@ fn status(asker: &Task, task: &Arc<Task>) -> Vec<u8> {
     format!(
         "Name:\t{comm}\nUmask:\t{umask:04o}\nState:\t{letter} ({word})\nTgid:\t{pid}\nNgid:\t0\nPid:\t{tid}\nPPid:\t{ppid}\n\
          TracerPid:\t0\nUid:\t{}\t{}\t{}\t{}\nGid:\t{}\t{}\t{}\t{}\nFDSize:\t64\nGroups:\t{groups}\nNStgid:\t{pid}\n\
-         NSpid:\t{tid}\nVmPeak:\t{kib:8} kB\nVmSize:\t{kib:8} kB\nVmRSS:\t{kib:8} kB\nVmHWM:\t{kib:8} kB\nVmData:\t{kib:8} kB\nVmStk:\t     132 kB\nVmSwap:\t       0 kB\nThreads:\t{threads}\n\
+         NSpid:\t{tid}\nVmPeak:\t{kib:8} kB\nVmSize:\t{kib:8} kB\nVmRSS:\t{kib:8} kB\nVmHWM:\t{kib:8} kB\nVmData:\t{data:8} kB\nVmStk:\t     132 kB\nVmSwap:\t       0 kB\nThreads:\t{threads}\n\
          SigQ:\t0/32768\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\nSigBlk:\t0000000000000000\n\
          SigIgn:\t0000000000000000\nSigCgt:\t0000000000000000\nCapInh:\t{:016x}\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\n\
          CapBnd:\t{:016x}\nCapAmb:\t{:016x}\nNoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n\
