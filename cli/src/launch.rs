@@ -5,12 +5,11 @@
 
 use crate::control::Message;
 use crate::options::{DoOptions, PlatformName};
-use crate::setup::{self, GoferSetup, Ids, MountSetup, SentrySetup};
+use crate::setup::{Ids, MountSetup, SentrySetup};
 use confine::host;
 use gofer::{GoferConfig, HideRule, Mount};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
-use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions, geteuid, waitpid};
 use std::ffi::{OsStr, OsString};
@@ -19,9 +18,8 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 /// Signals that go to the program.
 const FORWARDED: &[i32] = &[
@@ -50,7 +48,6 @@ struct Run {
     ready: Option<io::PipeReader>,
     gofer_line: Vec<u8>,
     sentry: Option<Pid>,
-    /// Known once it serves.
     gofer: Option<Pid>,
 }
 
@@ -72,8 +69,8 @@ fn start(options: &DoOptions) -> Result<Run, String> {
     };
     let signals = host::signal_fd(FORWARDED).map_err(text("signals"))?;
     let (control, control_theirs) = pair().map_err(text("control socket"))?;
-    let lanes = std::thread::available_parallelism().map_or(2, |n| n.get().min(8));
-    let lanes: Result<Vec<_>, _> = (0..lanes).map(|_| pair_of_roles()).collect();
+    let lanes = crate::processors().min(8);
+    let lanes: Result<Vec<_>, _> = (0..lanes).map(|_| pair()).collect();
     let (sentry_lanes, gofer_lanes): (Vec<_>, Vec<_>) =
         lanes.map_err(text("gofer's sockets"))?.into_iter().unzip();
     let numbers = |fds: &[OwnedFd]| fds.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>();
@@ -104,22 +101,18 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         stdio: reopened.each_ref().map(Stream::number),
         tty: tty.as_ref().map(AsRawFd::as_raw_fd),
     };
-    let sentry = crate::sentry_role::start(sentry_setup)?;
-
+    let hide = hidden(options)?;
     // Root's gofer sees owners as they are.
     let oracle = if geteuid().is_root() { None } else { Some(pair().map_err(text("gofer's sockets"))?) };
     let (ready, ready_theirs) = io::pipe().map_err(text("gofer's pipe"))?;
-    inherit(&ready_theirs).map_err(text("gofer's pipe"))?;
     let mut homes = gofer::hidden::default_homes(&std::fs::read_to_string("/etc/passwd").unwrap_or_default());
     // The caller's own, wherever it is: programs look for secrets where $HOME says.
     homes.extend(std::env::var("HOME").ok().filter(|h| h.starts_with('/') && !homes.contains(h)));
-    let gofer_setup = GoferSetup {
-        config: GoferConfig { mounts, hide: hidden(options)?, homes },
-        lanes: numbers(&gofer_lanes),
-        oracle: oracle.as_ref().map(|(_, theirs)| theirs.as_raw_fd()),
-        ready: ready_theirs.as_raw_fd(),
-    };
-    start_gofer(&gofer_setup).map_err(text("starting the gofer"))?;
+    let config = GoferConfig { mounts, hide, homes };
+    let theirs = oracle.as_ref().map(|(_, theirs)| theirs.as_raw_fd());
+    let sentry = Pid::from_raw(crate::sentry_role::start(sentry_setup)?);
+    let gofer = gofer::start(&config, &numbers(&gofer_lanes), theirs, ready_theirs.as_raw_fd());
+    let gofer = gofer.inspect_err(|_| end(sentry))?;
 
     drop((ready_theirs, gofer_lanes, sentry_lanes, control_theirs, report, trace, tty, reopened));
     if let Some((ours, theirs)) = oracle {
@@ -132,8 +125,8 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         signals,
         ready: Some(ready),
         gofer_line: Vec::new(),
-        sentry: Pid::from_raw(sentry),
-        gofer: None,
+        sentry,
+        gofer: Pid::from_raw(gofer),
     })
 }
 
@@ -141,16 +134,12 @@ impl Run {
     /// Until the program's end: its status.
     fn watch(&mut self) -> Result<u8, String> {
         let result = self.turns();
-        if result.is_err()
-            && let Some(pid) = self.sentry
-        {
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        if result.is_err() {
+            end(self.sentry);
         }
         // The sentry is the init of everything inside. The gofer, which would end with its sockets, has answered all
         // that was asked. There are no other children.
-        if let Some(pid) = self.gofer {
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
-        }
+        end(self.gofer);
         while !matches!(waitpid(None, WaitOptions::empty()), Err(error) if error != rustix::io::Errno::INTR) {
         }
         result
@@ -197,10 +186,7 @@ impl Run {
         self.ready = None;
         let line = String::from_utf8_lossy(&self.gofer_line).trim_end().to_owned();
         match line.split_once(' ') {
-            Some(("ok", pid)) => {
-                self.gofer = pid.parse().ok().and_then(Pid::from_raw);
-                Ok(())
-            }
+            Some(("ok", _)) => Ok(()),
             Some(("error", text)) => Err(text.to_owned()),
             _ => Err("the gofer did not start".to_owned()),
         }
@@ -243,27 +229,18 @@ impl Run {
     }
 }
 
+fn end(process: Option<Pid>) {
+    if let Some(pid) = process {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+}
+
 fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    inherit(&theirs)?;
-    Ok((ours, theirs))
-}
-
-/// Both ends are inherited; each role closes what is not its own.
-fn pair_of_roles() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (one, other) = pair()?;
-    inherit(&one)?;
-    Ok((one, other))
-}
-
-fn inherit(fd: impl AsFd) -> io::Result<()> {
-    Ok(fcntl_setfd(fd, FdFlags::empty())?)
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
 fn duplicate(fd: impl AsFd) -> io::Result<OwnedFd> {
-    let fd = rustix::io::fcntl_dupfd_cloexec(fd, 3)?;
-    inherit(&fd)?;
-    Ok(fd)
+    Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?)
 }
 
 fn create(path: &Path) -> Result<OwnedFd, String> {
@@ -323,15 +300,6 @@ fn stdio() -> [Stream; 3] {
             Err(_) => Stream::AsItIs(number),
         }
     })
-}
-
-/// Starts this program as the gofer. The configuration's descriptor is inherited, as are those named in it.
-fn start_gofer(setup: &GoferSetup) -> io::Result<()> {
-    let setup = setup::store(setup)?;
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("lazaret-gofer").arg("--role=gofer").arg(setup.as_raw_fd().to_string());
-    command.env_clear().stdin(Stdio::null()).stdout(Stdio::null());
-    command.spawn().map(drop)
 }
 
 fn ids() -> Ids {

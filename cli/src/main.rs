@@ -1,10 +1,9 @@
-//! The `lazaret` command. It forks the sentry and executes itself again as the gofer.
+//! The `lazaret` command. `lazaret do` forks the sentry and the gofer.
 #![forbid(unsafe_code)]
 
 mod check;
 mod control;
 mod exposure;
-mod gofer_role;
 mod launch;
 mod options;
 mod sentry_role;
@@ -16,17 +15,6 @@ use options::{Cli, Verb};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut args = std::env::args_os().skip(1);
-    // A role is started by `lazaret do` alone: its configuration lies in a descriptor.
-    if let Some(role) = args.next()
-        && let Some(role) = role.to_str().and_then(|role| role.strip_prefix("--role="))
-    {
-        let fd = args.next().and_then(|fd| fd.to_str()?.parse().ok());
-        return match (role, fd) {
-            ("gofer", Some(fd)) => gofer_role::run(fd),
-            _ => failure("not a role"),
-        };
-    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -42,6 +30,13 @@ fn main() -> ExitCode {
         Verb::Exposure(options) => exposure::run(&options),
         Verb::Check => check::run(),
     }
+}
+
+/// How many processors this process may run on. Control groups' shares are not looked at: they take reading files, and
+/// say how much, not how many.
+fn processors() -> usize {
+    let set = rustix::thread::sched_getaffinity(None);
+    set.map_or(1, |set| set.count().try_into().unwrap_or(1)).max(1)
 }
 
 /// The exit status of lazaret's own failures.

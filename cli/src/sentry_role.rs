@@ -90,10 +90,7 @@ fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
         stdio,
         tty: setup.tty.map(take).transpose()?,
         wanted: Wanted { report: report.is_some(), trace: setup.trace.map(take).transpose()? },
-        config: Config {
-            cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            ..Config::default()
-        },
+        config: Config { cpus: crate::processors(), ..Config::default() },
     };
     // The filter judges the sentry before it has read a byte of the guest's.
     sentryfilter::install(setup.platform == "ptrace")

@@ -1,19 +1,6 @@
-//! What the launcher tells its roles at their start: the gofer, which is executed, as JSON in a memory file; the sentry,
-//! which is forked, as it is.
+//! What the launcher tells the sentry at its start.
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use std::io::{self, Read, Seek, Write};
-use std::os::fd::{OwnedFd, RawFd};
-
-/// The gofer's start.
-#[derive(Serialize, Deserialize)]
-pub struct GoferSetup {
-    pub config: gofer::GoferConfig,
-    pub lanes: Vec<RawFd>,
-    pub oracle: Option<RawFd>,
-    pub ready: RawFd,
-}
+use std::os::fd::RawFd;
 
 /// The sentry's start.
 pub struct SentrySetup {
@@ -52,20 +39,4 @@ pub struct Ids {
     pub gid: u32,
     pub groups: Vec<u32>,
     pub umask: u32,
-}
-
-/// A memory file that a role inherits.
-pub fn store(setup: &impl Serialize) -> io::Result<OwnedFd> {
-    let fd = rustix::fs::memfd_create("lazaret-setup", rustix::fs::MemfdFlags::empty())?;
-    let mut file = std::fs::File::from(fd);
-    file.write_all(&serde_json::to_vec(setup).map_err(io::Error::other)?)?;
-    file.rewind()?;
-    Ok(file.into())
-}
-
-/// What [`store`] wrote.
-pub fn load<T: DeserializeOwned>(fd: RawFd) -> io::Result<T> {
-    let mut text = Vec::new();
-    std::fs::File::from(confine::host::inherited(fd)?).read_to_end(&mut text)?;
-    serde_json::from_slice(&text).map_err(io::Error::other)
 }

@@ -1,8 +1,5 @@
-//! From a freshly executed process to a confined gofer that serves.
-//!
-//! The launcher starts a process that calls [`run`] first of all. That process forks the gofer into its
-//! namespaces *as a child of the launcher*, writes its id maps, and exits with 0. So the launcher waits for two
-//! children: the one it started, and the gofer, whose pid the `ready` descriptor brings.
+//! From a fresh process to a confined gofer that serves: the launcher forks it into its namespaces ([`start`]), and
+//! the `ready` descriptor brings a line once it serves, or cannot.
 //!
 //! | confinement | how |
 //! |---|---|
@@ -66,32 +63,57 @@ impl GoferFds {
     }
 }
 
-/// Becomes a confined gofer that serves `config` until its lanes close.
+/// Starts a confined gofer as a child, which serves `config` until its lanes close; its pid. Descriptors by number: the
+/// lanes', the owner oracle's and the `ready` pipe's end ([`GoferFds`]). This process must have one thread.
 ///
-/// The process must have been executed for this, have one thread, and need nothing else: all other descriptors are
-/// closed, standard ones become `/dev/null`. See the module text for what the launcher sees.
-pub fn run(config: GoferConfig, fds: GoferFds) -> ! {
-    let GoferFds { lanes, oracle, ready } = fds;
-    let mut keep: Vec<i32> = lanes.iter().chain(&oracle).map(AsRawFd::as_raw_fd).collect();
-    keep.push(ready.as_raw_fd());
-    host::close_all_but(&keep);
-    let mut ready = PipeWriter::from(ready);
-    match enter_namespaces(Kin::Sibling) {
-        Ok(Side::Old(_)) => host::exit_now(0),
+/// # Errors
+/// One line that says what failed here. What fails in the gofer comes by `ready`.
+pub fn start(config: &GoferConfig, lanes: &[i32], oracle: Option<i32>, ready: i32) -> Result<i32, String> {
+    match enter_namespaces(Kin::Child) {
+        Ok(Side::Old(pid)) => Ok(pid),
         Ok(Side::New(pid, map)) => {
-            let oracle = oracle.filter(|_| map == IdMap::Own);
-            match confine_and_serve(&config, &lanes, oracle, map, pid, &mut ready) {
-                Ok(()) => host::exit_now(0),
-                Err(failed) => fail(&mut ready, failed),
+            keep_only(lanes, oracle, ready);
+            host::forget_command_line(c"lazaret-gofer");
+            match GoferFds::inherited(lanes, oracle, ready) {
+                Ok(fds) => serve(config, fds, pid, map),
+                Err(_) => host::exit_now(FAILURE),
             }
         }
-        Err((what, error)) => fail(&mut ready, (what.to_string(), error)),
+        Err((what, error)) => Err(format!("gofer: {what}: {error}{}", hint(&error))),
+    }
+}
+
+/// Starts a confined gofer as a child of this process's parent, and ends. The process must have been executed for this
+/// and have one thread.
+pub fn run(config: &GoferConfig, fds: GoferFds) -> ! {
+    let lanes: Vec<i32> = fds.lanes.iter().map(AsRawFd::as_raw_fd).collect();
+    keep_only(&lanes, fds.oracle.as_ref().map(AsRawFd::as_raw_fd), fds.ready.as_raw_fd());
+    match enter_namespaces(Kin::Sibling) {
+        Ok(Side::Old(_)) => host::exit_now(0),
+        Ok(Side::New(pid, map)) => serve(config, fds, pid, map),
+        Err((what, error)) => fail(&mut PipeWriter::from(fds.ready), (what.to_string(), error)),
+    }
+}
+
+fn keep_only(lanes: &[i32], oracle: Option<i32>, ready: i32) {
+    let keep: Vec<i32> = lanes.iter().copied().chain(oracle).chain([ready]).collect();
+    host::close_all_but(&keep);
+}
+
+fn serve(config: &GoferConfig, fds: GoferFds, pid: i32, map: IdMap) -> ! {
+    let GoferFds { lanes, oracle, ready } = fds;
+    host::few_arenas();
+    let mut ready = PipeWriter::from(ready);
+    let oracle = oracle.filter(|_| map == IdMap::Own);
+    match confine_and_serve(config, &lanes, oracle, map, pid, &mut ready) {
+        Ok(()) => host::exit_now(0),
+        Err(failed) => fail(&mut ready, failed),
     }
 }
 
 fn fail(ready: &mut PipeWriter, (what, error): Failed) -> ! {
     let hint = hint(&error);
-    let _ = writeln!(ready, "error gofer: {what}: {error}{hint}");
+    let _ = ready.write_all(format!("error gofer: {what}: {error}{hint}\n").as_bytes());
     host::exit_now(FAILURE)
 }
 
@@ -145,7 +167,8 @@ fn confine_and_serve(
             // Not an error to return: the threads would be waited for.
             fail(ready, ("installing the filter".to_string(), error));
         }
-        let _ = writeln!(ready, "ok {pid}");
+        // One write: the launcher wakes once.
+        let _ = ready.write_all(format!("ok {pid}\n").as_bytes());
     });
     Ok(())
 }

@@ -38,9 +38,9 @@ fn main() {
 
 fn role_gofer(arguments: &[String]) -> ! {
     let numbers = |text: &str| -> Vec<i32> { text.split(',').flat_map(str::parse).collect() };
-    let config = serde_json::from_str(&arguments[0]).unwrap();
+    let config: GoferConfig = serde_json::from_str(&arguments[0]).unwrap();
     let (lanes, rest) = (numbers(&arguments[1]), numbers(&arguments[2]));
-    gofer::run(config, GoferFds::inherited(&lanes, Some(rest[0]), rest[1]).unwrap())
+    gofer::run(&config, GoferFds::inherited(&lanes, Some(rest[0]), rest[1]).unwrap())
 }
 
 /// Starts a gofer, tells its pid, and waits to be killed.
