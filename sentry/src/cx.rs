@@ -209,16 +209,20 @@ impl<'a> Cx<'a> {
         deadline
     }
 
-    /// State of the handler's own that survives between attempts of the same call.
+    /// State of the caller's own, by its type, that survives between attempts of the same call. Who counts progress takes
+    /// it out first and puts it back when it blocks: a call may write several times.
     pub fn state<S: Default + Send + 'static>(&mut self) -> &mut S {
-        let fits = self.call.state.as_ref().is_some_and(|s| s.is::<S>());
-        if !fits {
-            self.call.state = Some(Box::<S>::default());
-        }
-        // The branch above made the type fit.
-        match self.call.state.as_mut().and_then(|s| s.downcast_mut::<S>()) {
+        let states = &mut self.call.state;
+        let at = match states.iter().position(|s| s.is::<S>()) {
+            Some(at) => at,
+            None => {
+                states.push(Box::<S>::default());
+                states.len().saturating_sub(1)
+            }
+        };
+        match states.get_mut(at).and_then(|s| s.downcast_mut::<S>()) {
             Some(state) => state,
-            None => unreachable!("state was just set"),
+            None => unreachable!("a state of this type is at this place"),
         }
     }
 

@@ -22,8 +22,8 @@ pub struct Call {
     pub args: [u64; 6],
     /// Kept by [`Cx::deadline`].
     pub deadline: Option<Option<Duration>>,
-    /// Kept by [`Cx::state`].
-    pub state: Option<Box<dyn Any + Send>>,
+    /// Kept by [`Cx::state`], one of each type: a handler and what it calls keep their own.
+    pub state: Vec<Box<dyn Any + Send>>,
     /// The ended call's value when signals must be dealt with before it is returned, and how it restarts if it was
     /// interrupted.
     pub(crate) ended: Option<Ended>,
@@ -46,14 +46,14 @@ pub(crate) struct RestartBlock {
     pub(crate) nr: u32,
     pub(crate) args: [u64; 6],
     pub(crate) deadline: Option<Option<Duration>>,
-    pub(crate) state: Option<Box<dyn Any + Send>>,
+    pub(crate) state: Vec<Box<dyn Any + Send>>,
 }
 
 impl Call {
     /// The call has ended: what its handler kept goes, and with it its places in futex queues.
     fn over(&mut self) {
         self.active = false;
-        self.state = None;
+        self.state.clear();
     }
 
     fn begin(&mut self, req: &SyscallRequest) {
@@ -61,7 +61,7 @@ impl Call {
         self.nr = req.nr;
         self.args = req.args;
         self.deadline = None;
-        self.state = None;
+        self.state.clear();
         self.ended = None;
     }
 }

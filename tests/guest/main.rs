@@ -15,8 +15,35 @@ macro_rules! verbs {
 }
 
 verbs! {
-    attr close dup exec fcntl files futex getdents ids lseek memlimit mmap names netlink open pipe pread process
-    read setid signal socket splice stat threads time wait write
+    attr
+    close
+    dup
+    exec
+    fcntl
+    files
+    futex
+    getdents
+    ids
+    inet
+    lseek
+    memlimit
+    mmap
+    names
+    netlink
+    open
+    pipe
+    pread
+    process
+    read
+    setid
+    signal
+    socket
+    splice
+    stat
+    threads
+    time
+    wait
+    write
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

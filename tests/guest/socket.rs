@@ -8,7 +8,7 @@ cases![
     peek_and_trunc, dontwait, waitall, full_buffer, listen_accept_connect, abstract_name, bind_errors, connect_errors, names, dgram_by_name,
     dgram_sender_address, scm_rights, scm_rights_many, scm_rights_truncated, scm_credentials, peercred, options, timeouts, accept4_flags,
     accept_nonblocking, nonsocket, bad_pointers, sendmmsg_recvmmsg, poll_socket, fork_echo, backlog_full, fionread, closed_listener,
-    inet_loopback_stream, inet_loopback_udp, inet_refused
+    inet_loopback_stream, inet_loopback_udp, inet_refused, sendfile_through_a_full_socket, writev_through_a_full_socket
 ];
 
 fn pair(kind: i32) -> [i32; 2] {
@@ -692,4 +692,56 @@ fn inet_refused() {
     // Bound but not listening.
     err(sys!(SYS_connect, c, &a, 16), ECONNREFUSED);
     shut([l, c]);
+}
+
+/// A file sent through a full socket arrives once and whole, whatever the pieces.
+fn sendfile_through_a_full_socket() {
+    let t = Tmp::new();
+    let data: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
+    let f = t.file("data", &data);
+    let s = pair(SOCK_STREAM);
+    let pid = child(|| {
+        let mut off = 1000i64;
+        let n = sys!(SYS_sendfile, s[0], f, &mut off, 2_900_000);
+        i32::from(n != 2_900_000 || off != 2_901_000)
+    });
+    shut([s[0]]);
+    let mut got = Vec::new();
+    let mut b = vec![0u8; 70_000];
+    loop {
+        sleep_ms(1);
+        let n = ok(sys!(SYS_read, s[1], &mut b[..], b.len())) as usize;
+        if n == 0 {
+            break;
+        }
+        got.extend_from_slice(&b[..n]);
+    }
+    exits(pid, 0);
+    check(got == data[1000..2_901_000], "the bytes are those of the file");
+    shut([f, s[1]]);
+}
+
+fn writev_through_a_full_socket() {
+    let s = pair(SOCK_STREAM);
+    let data: Vec<u8> = (0..4_000_000u32).map(|n| (n % 241) as u8).collect();
+    let pid = child(|| {
+        let iov: Vec<iovec> = data
+            .chunks(1_300_000)
+            .map(|c| iovec { iov_base: c.as_ptr().cast_mut().cast(), iov_len: c.len() })
+            .collect();
+        i32::from(sys!(SYS_writev, s[0], &iov[..], iov.len()) != data.len() as i64)
+    });
+    shut([s[0]]);
+    let mut got = Vec::new();
+    let mut b = vec![0u8; 70_000];
+    loop {
+        let n = ok(sys!(SYS_read, s[1], &mut b[..], b.len())) as usize;
+        if n == 0 {
+            break;
+        }
+        got.extend_from_slice(&b[..n]);
+    }
+    exits(pid, 0);
+    check(got == data, "the bytes are the same");
+    shut([s[1]]);
 }

@@ -365,7 +365,8 @@ impl FileOps for PipeEnd {
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], _offset: u64) -> SysResult<Written> {
         let written = |count| Ok(Written { count, end: 0 });
-        let mut done = if cx.hurries(file) { 0 } else { cx.state::<Progress>().0 }.min(data.len());
+        let mut done =
+            if cx.hurries(file) { 0 } else { std::mem::take(&mut cx.state::<Progress>().0) }.min(data.len());
         cx.wait_on(&self.pipe.queue, Ready::OUT);
         let mut state = self.pipe.state.lock();
         if state.readers == 0 {

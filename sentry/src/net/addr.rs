@@ -29,6 +29,11 @@ pub fn is_local(ip: IpAddr) -> bool {
     ip.is_loopback() || ip.is_unspecified()
 }
 
+/// Whether two addresses are the same, IPv4 within IPv6 included.
+pub fn same(a: &SocketAddr, b: &SocketAddr) -> bool {
+    a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
+}
+
 /// Refuses an address outside of the sandbox.
 ///
 /// # Errors

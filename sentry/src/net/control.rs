@@ -4,6 +4,7 @@ use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::ipc::install_file;
 use crate::vfs::file::File;
+use std::net::IpAddr;
 use std::sync::Arc;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
@@ -22,6 +23,78 @@ pub struct Ancillary {
     pub rights: Vec<Arc<File>>,
     /// SCM_CREDENTIALS
     pub creds: Option<Ucred>,
+    /// What the header of an IP packet would say.
+    pub ip: Header,
+}
+
+/// Fields of an IP header (ip(7), ipv6(7)). None: not given, or not of this family.
+#[derive(Default, Clone, Copy)]
+pub struct Header {
+    /// TTL, or hop limit.
+    pub hops: Option<i32>,
+    /// TOS, or traffic class.
+    pub class: Option<i32>,
+    /// Destination.
+    pub to: Option<IpAddr>,
+}
+
+/// One control message to the guest: level, type, body.
+pub type Record = (i32, i32, Vec<u8>);
+
+impl Header {
+    /// What a socket wants to hear of it, by its options; `on` tells whether one is set.
+    pub fn records(&self, family: i32, on: impl Fn(i32, i32) -> bool) -> Vec<Record> {
+        let mut out = Vec::new();
+        let index = super::iface::INDEX;
+        let int = |value: i32| value.to_ne_bytes().to_vec();
+        if family == AF_INET {
+            if let (Some(IpAddr::V4(to)), true) = (self.to, on(SOL_IP, IP_PKTINFO)) {
+                let parts = [index.to_ne_bytes(), to.octets(), to.octets()];
+                out.push((SOL_IP, IP_PKTINFO, parts.concat()));
+            }
+            if let (Some(hops), true) = (self.hops, on(SOL_IP, IP_RECVTTL)) {
+                out.push((SOL_IP, IP_TTL, int(hops)));
+            }
+            if let (Some(class), true) = (self.class, on(SOL_IP, IP_RECVTOS)) {
+                out.push((SOL_IP, IP_TOS, vec![class as u8]));
+            }
+        } else if family == AF_INET6 {
+            if let (Some(to), true) = (self.to, on(SOL_IPV6, IPV6_RECVPKTINFO)) {
+                let to = super::listing::octets(AF_INET6, to);
+                out.push((SOL_IPV6, IPV6_PKTINFO, [&to[..], &index.to_ne_bytes()].concat()));
+            }
+            if let (Some(hops), true) = (self.hops, on(SOL_IPV6, IPV6_RECVHOPLIMIT)) {
+                out.push((SOL_IPV6, IPV6_HOPLIMIT, int(hops)));
+            }
+            if let (Some(class), true) = (self.class, on(SOL_IPV6, IPV6_RECVTCLASS)) {
+                out.push((SOL_IPV6, IPV6_TCLASS, int(class)));
+            }
+        }
+        out
+    }
+
+    /// Takes a control message of a sender.
+    ///
+    /// # Errors
+    /// EINVAL; a gap for those that are not implemented.
+    fn take(&mut self, family: i32, level: i32, kind: i32, body: &[u8]) -> SysResult<()> {
+        let int = || body.get(..4).and_then(|b| b.try_into().ok()).map(i32::from_ne_bytes).ok_or(Errno::EINVAL);
+        let byte = |low: i32| int().and_then(|v| (low..=255).contains(&v).then_some(v).ok_or(Errno::EINVAL));
+        match (level, kind) {
+            (SOL_IP, IP_TTL) if family == AF_INET => self.hops = Some(byte(1)?),
+            (SOL_IP, IP_TOS) if family == AF_INET => self.class = Some(byte(0)?),
+            // The source: there is one address and one interface only.
+            (SOL_IP, IP_PKTINFO) if family == AF_INET && body.len() == 12 => {}
+            (SOL_IPV6, IPV6_PKTINFO) if family == AF_INET6 && body.len() == 20 => {}
+            (SOL_IPV6, IPV6_HOPLIMIT) if family == AF_INET6 => self.hops = Some(byte(-1)?).filter(|v| *v >= 0),
+            (SOL_IPV6, IPV6_TCLASS) if family == AF_INET6 => self.class = Some(byte(-1)?).filter(|v| *v >= 0),
+            (SOL_IP, IP_PKTINFO) | (SOL_IPV6, IPV6_PKTINFO) => return Err(Errno::EINVAL.into()),
+            (level, kind) => {
+                return Err(Fail::gap(Errno::EINVAL, format!("control message {level}/{kind}")));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The task's own credentials.
@@ -34,7 +107,7 @@ pub fn own_creds(cx: &Cx) -> Ucred {
 ///
 /// # Errors
 /// EINVAL, EBADF, EPERM, ENOBUFS, ETOOMANYREFS.
-pub fn read(cx: &mut Cx, addr: u64, len: u64) -> SysResult<Ancillary> {
+pub fn read(cx: &mut Cx, family: i32, addr: u64, len: u64) -> SysResult<Ancillary> {
     let mut out = Ancillary::default();
     let len = usize::try_from(len).ok().filter(|l| *l <= MAX).ok_or(Errno::ENOBUFS)?;
     if len == 0 {
@@ -71,9 +144,7 @@ pub fn read(cx: &mut Cx, addr: u64, len: u64) -> SysResult<Ancillary> {
                 out.creds = Some(given);
             }
             (SOL_SOCKET, _) => return Err(Errno::EINVAL.into()),
-            (level, kind) => {
-                return Err(Fail::gap(Errno::EINVAL, format!("control message {level}/{kind}")));
-            }
+            (level, kind) => out.ip.take(family, level, kind, body)?,
         }
         let step = size.checked_add(7).ok_or(Errno::EINVAL)? & !7;
         rest = rest.get(step..).unwrap_or_default();
@@ -81,8 +152,8 @@ pub fn read(cx: &mut Cx, addr: u64, len: u64) -> SysResult<Ancillary> {
     Ok(out)
 }
 
-/// Installs descriptors and writes control data to the guest's buffer. Returns the bytes used, and whether something did
-/// not fit.
+/// Installs descriptors and writes control data to the guest's buffer: the records, then SCM_RIGHTS. Returns the bytes
+/// used, and whether something did not fit.
 ///
 /// # Errors
 /// EFAULT.
@@ -90,21 +161,20 @@ pub fn write(
     cx: &mut Cx,
     addr: u64,
     room: u64,
-    got: &mut Ancillary,
-    want_creds: bool,
+    records: &[Record],
+    rights: &mut Vec<Arc<File>>,
     cloexec: bool,
 ) -> SysResult<(u64, bool)> {
     let mut out = Vec::new();
     let mut truncated = false;
     let room = usize::try_from(room).unwrap_or(usize::MAX);
-    if want_creds {
-        let creds = got.creds.unwrap_or(Ucred { pid: 0, uid: 65534, gid: 65534 });
-        truncated |= !put(&mut out, room, SCM_CREDENTIALS, creds.as_bytes());
+    for (level, kind, body) in records {
+        truncated |= !put(&mut out, room, (*level, *kind), body);
     }
-    if !got.rights.is_empty() {
+    if !rights.is_empty() {
         let space = room.saturating_sub(out.len()).saturating_sub(HEADER) / 4;
         let mut fds = Vec::new();
-        for file in got.rights.drain(..) {
+        for file in rights.drain(..) {
             if fds.len() / 4 >= space {
                 truncated = true;
                 break;
@@ -118,7 +188,7 @@ pub fn write(
             }
         }
         if !fds.is_empty() {
-            put(&mut out, room, SCM_RIGHTS, &fds);
+            put(&mut out, room, (SOL_SOCKET, SCM_RIGHTS), &fds);
         }
     }
     out.truncate(room);
@@ -126,14 +196,14 @@ pub fn write(
     Ok((out.len() as u64, truncated))
 }
 
-fn put(out: &mut Vec<u8>, room: usize, kind: i32, body: &[u8]) -> bool {
-    let size = HEADER + body.len();
-    if out.len() + size > room {
-        return false;
-    }
-    let header = Cmsghdr { cmsg_len: size as u64, cmsg_level: SOL_SOCKET, cmsg_type: kind };
+/// Appends a message; what does not fit of its body is cut off. Whether all of it fit.
+fn put(out: &mut Vec<u8>, room: usize, (level, kind): (i32, i32), body: &[u8]) -> bool {
+    let Some(part) = room.checked_sub(out.len()).and_then(|rest| rest.checked_sub(HEADER)) else { return false };
+    let body_part = body.get(..part.min(body.len())).unwrap_or_default();
+    let size = HEADER + body_part.len();
+    let header = Cmsghdr { cmsg_len: size as u64, cmsg_level: level, cmsg_type: kind };
     out.extend_from_slice(header.as_bytes());
-    out.extend_from_slice(body);
+    out.extend_from_slice(body_part);
     out.resize(out.len().next_multiple_of(8), 0);
-    true
+    body_part.len() == body.len()
 }

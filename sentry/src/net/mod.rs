@@ -2,7 +2,7 @@
 //! outside is a denial.
 //!
 //! - [`addr`]: addresses and their ABI form.
-//! - [`socket`]: one socket; sending puts into the receiver's inbox.
+//! - [`socket`]: one socket; [`transfer`] puts what is sent into the receiver's inbox.
 //! - [`control`]: control messages (SCM_RIGHTS, SCM_CREDENTIALS).
 //! - [`iface`]: the one interface; [`netlink`]: questions about it and about sockets.
 //! - [`listing`]: which sockets there are.
@@ -16,13 +16,16 @@ pub mod listing;
 pub mod netlink;
 pub mod option;
 pub mod socket;
+pub mod transfer;
 
 use crate::fail::SysResult;
 use crate::sync::{Level, Lock};
+use addr::Addr;
 use socket::{Kind, Socket};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
+use syscall_table::abi::SO_REUSEPORT;
 use syscall_table::errno::Errno;
 
 /// First port that is chosen for a socket without one (net.ipv4.ip_local_port_range).
@@ -59,7 +62,10 @@ struct Names {
     abstracts: HashMap<Vec<u8>, Weak<Socket>>,
     /// By device and inode.
     paths: HashMap<(u64, u64), Weak<Socket>>,
-    ports: HashMap<(bool, u16), Vec<Bound>>,
+    /// By protocol and port.
+    ports: HashMap<(i32, u16), Vec<Bound>>,
+    /// Turns among sockets with SO_REUSEPORT.
+    turn: usize,
     next: u16,
 }
 
@@ -171,7 +177,7 @@ impl Net {
         if !addr::is_local(to.ip()) {
             return Err(Errno::EADDRNOTAVAIL.into());
         }
-        let stream = socket.kind == Kind::Stream;
+        let protocol = socket.protocol;
         let v6_only = socket.v6_only();
         let mut names = self.names.lock();
         if to.port() == 0 {
@@ -179,7 +185,7 @@ impl Net {
             loop {
                 let port = names.next;
                 names.next = if port >= LAST_PORT { FIRST_PORT } else { port + 1 };
-                let list = names.ports.entry((stream, port)).or_default();
+                let list = names.ports.entry((protocol, port)).or_default();
                 list.retain(|b| b.socket.strong_count() > 0);
                 if list.is_empty() {
                     to.set_port(port);
@@ -188,7 +194,7 @@ impl Net {
                 tries = tries.checked_sub(1).ok_or(Errno::EADDRINUSE)?;
             }
         }
-        let list = names.ports.entry((stream, to.port())).or_default();
+        let list = names.ports.entry((protocol, to.port())).or_default();
         list.retain(|b| b.socket.strong_count() > 0);
         let new = Bound { ip: to.ip(), v6_only: v6_only && to.is_ipv6(), socket: Arc::downgrade(socket) };
         for other in list.iter() {
@@ -204,13 +210,39 @@ impl Net {
         Ok(to)
     }
 
-    /// The socket that a segment or datagram to this address reaches; `listening`: of streams, only those that listen.
-    pub fn find_ip(&self, stream: bool, to: SocketAddr) -> Option<Arc<Socket>> {
-        let found: Vec<_> = {
-            let names = self.names.lock();
-            let list = names.ports.get(&(stream, to.port()))?;
-            list.iter().filter(|b| b.covers(to.ip())).filter_map(|b| b.socket.upgrade()).collect()
+    /// The socket that a segment or datagram to this address reaches, from `from` (a connected datagram socket hears its
+    /// peer alone, and before others): the one with the closest address, of several with
+    /// SO_REUSEPORT each in turn; of streams, only those that listen.
+    pub fn find_ip(&self, protocol: i32, to: SocketAddr, from: Option<SocketAddr>) -> Option<Arc<Socket>> {
+        let (found, turn): (Vec<_>, usize) = {
+            let mut names = self.names.lock();
+            names.turn = names.turn.wrapping_add(1);
+            let list = names.ports.get(&(protocol, to.port()))?;
+            let exact = |b: &Bound| b.ip.to_canonical() == to.ip().to_canonical();
+            let reached = list.iter().filter(|b| b.covers(to.ip()));
+            (reached.filter_map(|b| Some((b.socket.upgrade()?, exact(b)))).collect(), names.turn)
         };
-        found.into_iter().find(|s| !stream || s.is_listening())
+        // How near a socket is: 2 for the peer, 1 for the exact address.
+        let near = |(s, exact): &(Arc<Socket>, bool)| match s.kind {
+            Kind::Stream => s.is_listening().then_some(u8::from(*exact)),
+            _ => match s.remote() {
+                Some(Addr::Ip(peer)) => {
+                    from.is_some_and(|f| addr::same(&f, &peer)).then_some(2 + u8::from(*exact))
+                }
+                _ => Some(u8::from(*exact)),
+            },
+        };
+        let found: Vec<_> = found.iter().filter_map(|f| Some((&f.0, near(f)?))).collect();
+        for wanted in [3, 2, 1, 0] {
+            let mut of: Vec<_> = found.iter().filter(|(_, n)| *n == wanted).map(|(s, _)| *s).collect();
+            if let Some(first) = of.first() {
+                if first.option(SO_REUSEPORT) {
+                    let len = of.len().max(1);
+                    of.rotate_left(turn % len);
+                }
+                return of.first().map(|s| (*s).clone());
+            }
+        }
+        None
     }
 }

@@ -19,11 +19,11 @@ use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
 /// Most bytes in an inbox (net.core.rmem_default).
-const ROOM: usize = 212_992;
+pub(super) const ROOM: usize = 212_992;
 /// Most datagrams in an inbox (net.unix.max_dgram_qlen is lower; UDP has no such limit).
-const DATAGRAMS: usize = 1024;
+pub(super) const DATAGRAMS: usize = 1024;
 /// Bytes that one stream message grows to.
-const RUN: usize = 65_536;
+pub(super) const RUN: usize = 65_536;
 
 /// Socket type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +46,25 @@ impl Kind {
 }
 
 /// Bytes with what belongs to them.
-struct Message {
-    data: Vec<u8>,
+pub(super) struct Message {
+    pub data: Vec<u8>,
     /// Bytes of a stream message read already.
-    start: usize,
-    from: Addr,
-    ancillary: Ancillary,
+    pub start: usize,
+    pub from: Addr,
+    pub ancillary: Ancillary,
+    /// When it was sent: time since 1970.
+    pub time: Duration,
+}
+
+/// The urgent byte of a TCP stream (tcp(7), "out-of-band").
+pub(super) struct Urgent {
+    /// Bytes of the stream before it.
+    pub at: u64,
+    pub byte: u8,
+    /// SO_OOBINLINE left it in the stream.
+    pub inline: bool,
+    /// MSG_OOB took it.
+    pub read: bool,
 }
 
 /// Connections not accepted yet.
@@ -67,18 +80,18 @@ pub struct State {
     pub local: Addr,
     /// The peer's name.
     pub remote: Addr,
-    peer: Option<Weak<Socket>>,
-    connected: bool,
+    pub(super) peer: Option<Weak<Socket>>,
+    pub(super) connected: bool,
     /// A connection that was; sending is EPIPE.
-    ended: bool,
+    pub(super) ended: bool,
     /// listen(2) was called.
     pub backlog: Option<Backlog>,
-    inbox: VecDeque<Message>,
-    bytes: usize,
+    pub(super) inbox: VecDeque<Message>,
+    pub(super) bytes: usize,
     /// Nothing more comes in: the peer closed or shut down, or this side did.
-    eof: bool,
+    pub(super) eof: bool,
     /// shutdown(SHUT_WR)
-    shut_write: bool,
+    pub(super) shut_write: bool,
     /// SO_ERROR
     pub error: Option<Errno>,
     /// SO_PEERCRED
@@ -89,7 +102,10 @@ pub struct State {
     pub send_wait: Option<Duration>,
     /// Options that are remembered.
     pub options: HashMap<(i32, i32), i32>,
-    own_creds: Ucred,
+    pub(super) own_creds: Ucred,
+    /// Bytes of a TCP stream that were taken out of the inbox.
+    pub(super) taken: u64,
+    pub(super) urgent: Option<Urgent>,
 }
 
 /// A socket.
@@ -100,7 +116,7 @@ pub struct Socket {
     pub kind: Kind,
     /// What changes. Never held together with another socket's.
     pub state: Lock<State>,
-    queue: WaitQueue,
+    pub(super) queue: WaitQueue,
     /// IPPROTO_* or NETLINK_*
     pub protocol: i32,
     /// Effective user of its maker.
@@ -109,22 +125,6 @@ pub struct Socket {
     me: Weak<Socket>,
     /// Inode number, and cookie.
     pub ino: u64,
-}
-
-/// How much of a blocking send is done.
-#[derive(Default)]
-struct Progress(usize);
-
-/// What [`Socket::receive`] got.
-pub struct Received {
-    /// Bytes put into the buffer.
-    pub count: usize,
-    /// The datagram's whole length (the count for streams).
-    pub whole: usize,
-    /// Who sent it.
-    pub from: Addr,
-    /// Rights and credentials.
-    pub ancillary: Ancillary,
 }
 
 impl Socket {
@@ -197,39 +197,6 @@ impl Socket {
         }
     }
 
-    /// What a send to the kernel's side of AF_NETLINK does: the answers go into the own inbox.
-    fn ask_kernel(&self, cx: &Cx, data: &[u8], to: Option<Addr>) -> SysResult<usize> {
-        let remote = to.unwrap_or_else(|| self.state.lock().remote.clone());
-        if matches!(remote, Addr::Netlink(port, groups) if port != 0 || groups != 0) {
-            // Between guests, or to a group: there is nobody.
-            return Err(Errno::ECONNREFUSED.into());
-        }
-        let port = match self.netlink_port() {
-            Some(port) => port,
-            None => {
-                let port = cx.kernel().net.netlink_port(cx.task.process.pid);
-                self.state.lock().local = Addr::Netlink(port, 0);
-                port
-            }
-        };
-        let answers = super::netlink::answer(cx, self.protocol, port, data);
-        let mut state = self.state.lock();
-        for data in answers {
-            if state.bytes.saturating_add(data.len()) > 2 * ROOM {
-                // A reader that does not read loses messages (netlink(7)).
-                state.error = Some(Errno::ENOBUFS);
-                break;
-            }
-            state.bytes += data.len();
-            let creds = Some(Ucred { pid: 0, uid: 0, gid: 0 });
-            let ancillary = Ancillary { creds, ..Ancillary::default() };
-            state.inbox.push_back(Message { data, start: 0, from: Addr::Netlink(0, 0), ancillary });
-        }
-        drop(state);
-        self.queue.wake(Ready::IN | Ready::RDNORM);
-        Ok(data.len())
-    }
-
     /// Connects two sockets (socketpair).
     pub fn join(a: &Arc<Socket>, b: &Arc<Socket>, creds: Ucred) {
         for (one, other) in [(a, b), (b, a)] {
@@ -276,7 +243,7 @@ impl Socket {
     }
 
     /// Gives an inet socket a port if it has none.
-    fn autobind_ip(&self, kernel: &Kernel, toward: Option<IpAddr>) -> SysResult<SocketAddr> {
+    pub(super) fn autobind_ip(&self, kernel: &Kernel, toward: Option<IpAddr>) -> SysResult<SocketAddr> {
         if let Addr::Ip(bound) = self.state.lock().local {
             return Ok(bound);
         }
@@ -448,239 +415,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Whom a message goes to: `to` from the call, else the peer.
-    fn target(&self, cx: &Cx, to: Option<(Addr, Option<Arc<Socket>>)>) -> SysResult<Option<Arc<Socket>>> {
-        if self.kind == Kind::Dgram {
-            if let Some((remote, socket)) = to {
-                if let Addr::Ip(_) = remote {
-                    self.autobind_ip(cx.kernel(), None)?;
-                }
-                return Ok(socket);
-            }
-            let (connected, remote, peer) = {
-                let state = self.state.lock();
-                (state.connected, state.remote.clone(), state.peer.as_ref().and_then(Weak::upgrade))
-            };
-            if !connected {
-                return Err(if self.family == AF_UNIX { Errno::ENOTCONN } else { Errno::EDESTADDRREQ }.into());
-            }
-            return match remote {
-                // Looked up each time: the receiver may have been bound later.
-                Addr::Ip(at) => match cx.kernel().net.find_ip(false, at) {
-                    Some(socket) => Ok(Some(socket)),
-                    None => {
-                        self.state.lock().error = Some(Errno::ECONNREFUSED);
-                        self.queue.wake(Ready::ERR);
-                        Ok(None)
-                    }
-                },
-                _ => peer.map(Some).ok_or(Errno::ECONNREFUSED.into()),
-            };
-        }
-        let state = self.state.lock();
-        if !state.connected && !state.ended {
-            return Err(Errno::ENOTCONN.into());
-        }
-        Ok(state.peer.as_ref().and_then(Weak::upgrade))
-    }
-
-    /// Sends. `flags`: MSG_DONTWAIT, MSG_NOSIGNAL.
-    ///
-    /// # Errors
-    /// As send(2), or a block.
-    pub fn send(
-        &self,
-        cx: &mut Cx,
-        data: &[u8],
-        ancillary: &mut Ancillary,
-        to: Option<(Addr, Option<Arc<Socket>>)>,
-        nonblocking: bool,
-        flags: i32,
-    ) -> SysResult<usize> {
-        let stream = self.kind == Kind::Stream;
-        if let Some(error) = self.state.lock().error.take() {
-            return Err(error.into());
-        }
-        if self.family == AF_NETLINK {
-            return self.ask_kernel(cx, data, to.map(|(addr, _)| addr));
-        }
-        if !stream && data.len() > ROOM.min(if self.family == AF_UNIX { ROOM } else { 65_507 }) {
-            return Err(Errno::EMSGSIZE.into());
-        }
-        let mut done = if nonblocking || !stream { 0 } else { cx.state::<Progress>().0 }.min(data.len());
-        let target = self.target(cx, to)?;
-        let (local, shut, wait, creds) = {
-            let state = self.state.lock();
-            (state.local.clone(), state.shut_write || state.ended, state.send_wait, state.own_creds)
-        };
-        // Read before the receiver is locked.
-        let creds = if creds.pid == 0 { super::control::own_creds(cx) } else { creds };
-        let Some(target) = target.filter(|_| !shut) else {
-            if self.kind == Kind::Dgram && !shut {
-                // Nobody there: UDP does not know.
-                return Ok(data.len());
-            }
-            return self.broken(cx, done, flags);
-        };
-        cx.wait_on(&target.queue, Ready::OUT);
-        let mut inbox = target.state.lock();
-        if inbox.eof {
-            drop(inbox);
-            if self.kind == Kind::Dgram {
-                return Err(Errno::EPIPE.into());
-            }
-            return self.broken(cx, done, flags);
-        }
-        let room = ROOM.saturating_sub(inbox.bytes);
-        let full = !stream && (inbox.bytes > 0 && room < data.len() || inbox.inbox.len() >= DATAGRAMS);
-        let udp = self.kind == Kind::Dgram && self.family != AF_UNIX;
-        if full && udp {
-            return Ok(data.len());
-        }
-        let rest = data.get(done..).unwrap_or_default();
-        let part = if stream { rest.len().min(room) } else { rest.len() };
-        if !full && (part > 0 || !stream) {
-            let mut carried = std::mem::take(ancillary);
-            let unix_creds = carried.creds.get_or_insert(creds);
-            let piece = rest.get(..part).unwrap_or_default();
-            let run = inbox.inbox.back_mut().filter(|last| {
-                stream
-                    && carried.rights.is_empty()
-                    && last.ancillary.rights.is_empty()
-                    && last.ancillary.creds == Some(*unix_creds)
-                    && last.data.len() < RUN
-            });
-            match run {
-                Some(last) => last.data.extend_from_slice(piece),
-                None => {
-                    let message = Message { data: piece.to_vec(), start: 0, from: local, ancillary: carried };
-                    inbox.inbox.push_back(message);
-                }
-            }
-            inbox.bytes = inbox.bytes.saturating_add(part);
-            done += part;
-        }
-        drop(inbox);
-        if part > 0 || !stream && !full {
-            target.queue.wake(Ready::IN | Ready::RDNORM);
-        }
-        if !full && done >= data.len() {
-            return Ok(done);
-        }
-        if nonblocking {
-            return if done > 0 { Ok(done) } else { Err(Errno::EAGAIN.into()) };
-        }
-        if done > 0 && crate::signal::deliver::pending(cx.task) {
-            return Ok(done);
-        }
-        if stream {
-            cx.state::<Progress>().0 = done;
-        }
-        match wait_until(cx, wait) {
-            Err(crate::fail::Fail::Error(Errno::EAGAIN)) if done > 0 => Ok(done),
-            other => other,
-        }
-    }
-
-    fn broken(&self, cx: &Cx, done: usize, flags: i32) -> SysResult<usize> {
-        if done > 0 {
-            return Ok(done);
-        }
-        if flags & MSG_NOSIGNAL == 0 {
-            cx.sigpipe();
-        }
-        Err(Errno::EPIPE.into())
-    }
-
-    /// Receives. `flags`: MSG_PEEK, MSG_WAITALL.
-    ///
-    /// # Errors
-    /// As recv(2), or a block.
-    pub fn receive(&self, cx: &mut Cx, buf: &mut [u8], nonblocking: bool, flags: i32) -> SysResult<Received> {
-        let stream = self.kind == Kind::Stream;
-        cx.wait_on(&self.queue, Ready::IN);
-        let mut state = self.state.lock();
-        if state.inbox.is_empty()
-            && let Some(error) = state.error.take()
-        {
-            return Err(error.into());
-        }
-        if !state.connected && !state.ended && self.kind != Kind::Dgram {
-            return Err(if self.family == AF_UNIX { Errno::EINVAL } else { Errno::ENOTCONN }.into());
-        }
-        let peek = flags & MSG_PEEK != 0;
-        let wait = state.receive_wait;
-        let short = stream
-            && flags & MSG_WAITALL != 0
-            && !nonblocking
-            && !state.eof
-            && state.bytes < buf.len().min(ROOM);
-        if state.inbox.is_empty() && !(stream && buf.is_empty()) || short {
-            if state.eof && state.inbox.is_empty() {
-                return Ok(Received {
-                    count: 0,
-                    whole: 0,
-                    from: Addr::Unnamed,
-                    ancillary: Ancillary::default(),
-                });
-            }
-            drop(state);
-            if nonblocking {
-                return Err(Errno::EAGAIN.into());
-            }
-            return wait_until(cx, wait);
-        }
-        let mut got = Received { count: 0, whole: 0, from: Addr::Unnamed, ancillary: Ancillary::default() };
-        let mut emptied = Vec::new();
-        let mut index = 0;
-        while let Some(message) = state.inbox.get_mut(index) {
-            if got.count > 0 && (!stream || !message.ancillary.rights.is_empty() || got.count >= buf.len()) {
-                break;
-            }
-            if index > 0 && !stream {
-                break;
-            }
-            let bytes = message.data.get(message.start..).unwrap_or_default();
-            let room = buf.len().saturating_sub(got.count);
-            let part = bytes.len().min(room);
-            if let (Some(to), Some(from)) = (buf.get_mut(got.count..got.count + part), bytes.get(..part)) {
-                to.copy_from_slice(from);
-            }
-            got.count += part;
-            got.whole += if stream { part } else { bytes.len() };
-            got.from = message.from.clone();
-            got.ancillary.creds = message.ancillary.creds;
-            let with_rights = !message.ancillary.rights.is_empty();
-            if peek {
-                got.ancillary.rights.extend(message.ancillary.rights.iter().cloned());
-                index += 1;
-            } else {
-                got.ancillary.rights.append(&mut message.ancillary.rights);
-                let whole = !stream || part == bytes.len();
-                let taken = if stream { part } else { bytes.len() };
-                message.start += part;
-                if whole && let Some(message) = state.inbox.pop_front() {
-                    emptied.push(message);
-                }
-                state.bytes = state.bytes.saturating_sub(taken);
-                if !whole {
-                    break;
-                }
-            }
-            if with_rights || !stream {
-                break;
-            }
-        }
-        drop(state);
-        drop(emptied);
-        if !peek {
-            self.queue.wake(Ready::OUT | Ready::WRNORM);
-            self.wake_peer(Ready::OUT | Ready::WRNORM);
-        }
-        Ok(got)
-    }
-
-    fn wake_peer(&self, mask: Ready) {
+    pub(super) fn wake_peer(&self, mask: Ready) {
         let peer = self.state.lock().peer.as_ref().and_then(Weak::upgrade);
         if let Some(peer) = peer {
             peer.queue.wake(mask);
@@ -771,7 +506,7 @@ impl Socket {
     }
 }
 
-fn wait_until<T>(cx: &mut Cx, wait: Option<Duration>) -> SysResult<T> {
+pub(super) fn wait_until<T>(cx: &mut Cx, wait: Option<Duration>) -> SysResult<T> {
     let deadline = cx.deadline(|| wait.map(|w| crate::time::now().saturating_add(w)));
     if deadline.is_some_and(|d| crate::time::now() >= d) {
         return Err(Errno::EAGAIN.into());
@@ -809,6 +544,9 @@ impl FileOps for Socket {
             }
             if state.error.is_some() {
                 ready |= Ready::ERR;
+            }
+            if state.urgent.as_ref().is_some_and(|u| !u.read) {
+                ready |= Ready::PRI;
             }
             let over = state.eof && state.shut_write || state.ended;
             let fresh = !state.connected && self.kind != Kind::Dgram;
@@ -852,6 +590,10 @@ impl FileOps for Socket {
                     }
                 };
                 cx.write_value(arg, &i32::try_from(count).unwrap_or(i32::MAX))?;
+                Ok(0)
+            }
+            SIOCATMARK if self.family != AF_UNIX && self.kind == Kind::Stream => {
+                cx.write_value(arg, &i32::from(self.at_mark()))?;
                 Ok(0)
             }
             TIOCOUTQ => {

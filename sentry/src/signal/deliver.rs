@@ -99,7 +99,7 @@ pub(crate) fn deliver(
                     nr: call.nr,
                     args: call.args,
                     deadline: call.deadline.take(),
-                    state: call.state.take(),
+                    state: std::mem::take(&mut call.state),
                 });
                 Some(RESTART_SYSCALL)
             }

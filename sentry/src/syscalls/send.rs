@@ -5,8 +5,9 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::net::addr::Addr;
-use crate::net::control::{self, Ancillary};
+use crate::net::control;
 use crate::net::socket::{Kind, Socket};
+use crate::net::transfer::Received;
 use crate::vfs::io;
 use std::sync::Arc;
 use syscall_table::abi::*;
@@ -15,9 +16,9 @@ use syscall_table::errno::Errno;
 /// Most bytes of one message that are gathered or scattered.
 const MOST: usize = 1 << 20;
 const SEND_FLAGS: i32 =
-    MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_EOR | MSG_DONTROUTE | MSG_CONFIRM | MSG_BATCH;
+    MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_EOR | MSG_DONTROUTE | MSG_CONFIRM | MSG_BATCH | MSG_OOB;
 const RECEIVE_FLAGS: i32 =
-    MSG_DONTWAIT | MSG_PEEK | MSG_WAITALL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_NOSIGNAL | MSG_WAITFORONE;
+    MSG_DONTWAIT | MSG_PEEK | MSG_WAITALL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_NOSIGNAL | MSG_WAITFORONE | MSG_OOB;
 
 struct Outgoing {
     ranges: Vec<(u64, usize)>,
@@ -27,9 +28,6 @@ struct Outgoing {
 
 fn send_one(cx: &mut Cx, fd: Fd, message: &Outgoing, flags: i32) -> SysResult<usize> {
     let (file, socket) = get(cx, fd)?;
-    if flags & MSG_OOB != 0 {
-        return Err(Fail::gap(Errno::EOPNOTSUPP, "flag MSG_OOB"));
-    }
     if flags & !SEND_FLAGS != 0 {
         return Err(Fail::gap(Errno::EINVAL, format!("send flags {:#x}", flags & !SEND_FLAGS)));
     }
@@ -52,19 +50,42 @@ fn send_one(cx: &mut Cx, fd: Fd, message: &Outgoing, flags: i32) -> SysResult<us
             }
         }
     };
-    let mut ancillary = control::read(cx, message.control.0, message.control.1)?;
+    let mut ancillary = control::read(cx, socket.family, message.control.0, message.control.1)?;
     if socket.family != AF_UNIX && !ancillary.rights.is_empty() {
         return Err(Errno::EINVAL.into());
     }
     let len = message.ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l));
-    let mut data = vec![0u8; len.min(MOST)];
-    io::gather(cx, &message.ranges, 0, &mut data)?;
     if len > MOST && socket.kind != Kind::Stream {
         return Err(Errno::EMSGSIZE.into());
     }
     let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
-    socket.send(cx, &data, &mut ancillary, to, nonblocking, flags)
+    let mut done = std::mem::take(&mut cx.state::<Sent>().0).min(len);
+    loop {
+        let mut data = vec![0u8; len.saturating_sub(done).min(MOST)];
+        io::gather(cx, &message.ranges, done, &mut data)?;
+        match socket.send(cx, &data, &mut ancillary, to.clone(), nonblocking, flags) {
+            Ok(part) => {
+                done = done.saturating_add(part);
+                if part < data.len() || done >= len {
+                    return Ok(done);
+                }
+            }
+            Err(fail @ (Fail::Block(_) | Fail::NeedPort)) => {
+                if done > 0 && crate::signal::deliver::pending(cx.task) {
+                    return Ok(done);
+                }
+                cx.state::<Sent>().0 = done;
+                return Err(fail);
+            }
+            Err(_) if done > 0 => return Ok(done),
+            Err(fail) => return Err(fail),
+        }
+    }
 }
+
+/// How much of a stream's message is sent.
+#[derive(Default)]
+struct Sent(usize);
 
 /// sendto(2)
 pub fn sendto(
@@ -130,10 +151,7 @@ pub fn sendmmsg(
 }
 
 struct Incoming {
-    count: usize,
-    whole: usize,
-    from: Addr,
-    ancillary: Ancillary,
+    got: Received,
     socket: Arc<Socket>,
 }
 
@@ -143,19 +161,20 @@ fn receive_one(cx: &mut Cx, fd: Fd, ranges: &[(u64, usize)], flags: i32) -> SysR
         // No option that would queue errors is implemented, so the queue is empty.
         return Err(Errno::EAGAIN.into());
     }
-    if flags & MSG_OOB != 0 {
-        return Err(Errno::EINVAL.into());
-    }
     if flags & !RECEIVE_FLAGS != 0 {
         return Err(Fail::gap(Errno::EINVAL, format!("receive flags {:#x}", flags & !RECEIVE_FLAGS)));
     }
     let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
     let len = ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l)).min(MOST);
     io::with_scratch(len, |buffer| {
-        let got = socket.receive(cx, buffer, nonblocking, flags)?;
+        let got = if flags & MSG_OOB != 0 {
+            let count = socket.receive_urgent(buffer, flags)?;
+            Received { count, whole: count, ..Received::nothing() }
+        } else {
+            socket.receive(cx, buffer, nonblocking, flags)?
+        };
         io::scatter(cx, ranges, 0, buffer.get(..got.count).unwrap_or_default())?;
-        let (count, whole, from, ancillary) = (got.count, got.whole, got.from, got.ancillary);
-        Ok(Incoming { count, whole, from, ancillary, socket: socket.clone() })
+        Ok(Incoming { got, socket: socket.clone() })
     })
 }
 
@@ -169,9 +188,9 @@ pub fn recvfrom(
     src_addr: OutSockaddr,
     addrlen: InOut<i32>,
 ) -> SysResult {
-    let got = receive_one(cx, sockfd, &[(buf.addr(), len.min(MAX_RW_COUNT))], flags.bits())?;
-    if got.socket.kind != Kind::Stream && got.from != Addr::Unnamed {
-        write_addr(cx, &got.from, got.socket.family, src_addr.addr(), addrlen.addr())?;
+    let Incoming { got, socket } = receive_one(cx, sockfd, &[(buf.addr(), len.min(MAX_RW_COUNT))], flags.bits())?;
+    if socket.kind != Kind::Stream && got.from != Addr::Unnamed {
+        write_addr(cx, &got.from, socket.family, src_addr.addr(), addrlen.addr())?;
     } else if !src_addr.is_null() {
         cx.write_value(addrlen.addr(), &0i32)?;
     }
@@ -184,27 +203,27 @@ fn receive_header(cx: &mut Cx, fd: Fd, at: u64, flags: i32) -> SysResult {
     let count =
         usize::try_from(header.msg_iovlen).ok().filter(|c| *c <= UIO_MAXIOV).ok_or(Errno::EMSGSIZE)?;
     let ranges = io::read_iovec(cx, header.msg_iov, count)?;
-    let mut got = receive_one(cx, fd, &ranges, flags)?;
-    header.msg_flags = flags & MSG_CMSG_CLOEXEC;
+    let Incoming { mut got, socket } = receive_one(cx, fd, &ranges, flags)?;
+    header.msg_flags = flags & (MSG_CMSG_CLOEXEC | MSG_OOB);
     if got.whole > got.count {
         header.msg_flags |= MSG_TRUNC;
     }
-    if got.socket.kind == Kind::Seqpacket && got.whole > 0 {
+    if socket.kind == Kind::Seqpacket && got.whole > 0 {
         header.msg_flags |= MSG_EOR;
     }
     if header.msg_name != 0 {
-        let bytes = match (got.socket.kind, &got.from) {
+        let bytes = match (socket.kind, &got.from) {
             (Kind::Stream, _) | (_, Addr::Unnamed) => Vec::new(),
-            (_, from) => from.bytes(got.socket.family),
+            (_, from) => from.bytes(socket.family),
         };
         let room = usize::try_from(header.msg_namelen).map_err(|_| Errno::EINVAL)?;
         cx.copy_out(header.msg_name, bytes.get(..room.min(bytes.len())).unwrap_or_default())?;
         header.msg_namelen = bytes.len() as i32;
     }
-    let creds = got.socket.family == AF_UNIX && got.socket.option(SO_PASSCRED);
+    let records = socket.records(&got);
     let cloexec = flags & MSG_CMSG_CLOEXEC != 0;
     let (at_control, room) = (header.msg_control, header.msg_controllen);
-    let (used, cut) = control::write(cx, at_control, room, &mut got.ancillary, creds, cloexec)?;
+    let (used, cut) = control::write(cx, at_control, room, &records, &mut got.ancillary.rights, cloexec)?;
     header.msg_controllen = used;
     if cut {
         header.msg_flags |= MSG_CTRUNC;

@@ -76,7 +76,10 @@ pub(super) fn copy(
                     return Ok(done);
                 }
             }
-            Err(fail @ (Fail::Block(_) | Fail::NeedPort)) => {
+            // What was read from a file is read again later; a signal ends the call with what is done.
+            Err(fail @ (Fail::Block(_) | Fail::NeedPort))
+                if stream || done == 0 || !crate::signal::deliver::pending(cx.task) =>
+            {
                 *cx.state::<Held>() = Held { data: pending, done };
                 return Err(fail);
             }

@@ -42,7 +42,7 @@ fn make(cx: &Cx, domain: i32, base: i32, protocol: i32) -> SysResult<Arc<Socket>
         (AF_UNIX, SOCK_SEQPACKET) => Kind::Seqpacket,
         (AF_UNIX, _) => return Err(Errno::ESOCKTNOSUPPORT.into()),
         (AF_INET | AF_INET6, SOCK_STREAM) if matches!(protocol, 0 | IPPROTO_TCP) => Kind::Stream,
-        (AF_INET | AF_INET6, SOCK_DGRAM) if matches!(protocol, 0 | IPPROTO_UDP) => Kind::Dgram,
+        (AF_INET | AF_INET6, SOCK_DGRAM) if matches!(protocol, 0 | IPPROTO_UDP | IPPROTO_UDPLITE) => Kind::Dgram,
         (AF_INET | AF_INET6, SOCK_RAW) => return Err(Errno::EPERM.into()),
         (AF_INET | AF_INET6, SOCK_STREAM | SOCK_DGRAM) => {
             return Err(Fail::gap(Errno::EPROTONOSUPPORT, format!("socket protocol {protocol}")));
@@ -62,7 +62,7 @@ fn make(cx: &Cx, domain: i32, base: i32, protocol: i32) -> SysResult<Arc<Socket>
     let protocol = match (domain, kind) {
         (AF_UNIX, _) => 0,
         (AF_INET | AF_INET6, Kind::Stream) => IPPROTO_TCP,
-        (AF_INET | AF_INET6, _) => IPPROTO_UDP,
+        (AF_INET | AF_INET6, _) if protocol == 0 => IPPROTO_UDP,
         _ => protocol,
     };
     let socket = Socket::new(cx.kernel(), domain, kind, protocol, cx.task.creds().euid);
@@ -144,7 +144,9 @@ pub(super) fn resolve(cx: &Cx, socket: &Socket, to: &Addr) -> SysResult<Option<A
             let attr = place.inode().attr()?;
             Ok(net.find_path((attr.dev, attr.ino)))
         }
-        Addr::Ip(at) => Ok(net.find_ip(socket.kind == Kind::Stream, *at)),
+        // A datagram's receiver depends on its sender too, and is looked up when it is sent.
+        Addr::Ip(_) if socket.kind == Kind::Dgram => Ok(None),
+        Addr::Ip(at) => Ok(net.find_ip(socket.protocol, *at, None)),
         Addr::Netlink(..) => Ok(None),
         Addr::Unnamed | Addr::None => Err(Errno::EINVAL.into()),
     }

@@ -73,7 +73,7 @@ impl FileOps for Master {
     }
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
-        let mut done = cx.state::<Progress>().0.min(data.len());
+        let mut done = std::mem::take(&mut cx.state::<Progress>().0).min(data.len());
         cx.wait_on(&self.pty.master, Ready::OUT);
         let effects = {
             let mut state = self.pty.state();

@@ -153,7 +153,7 @@ impl FileOps for Slave {
     }
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
-        let mut done = cx.state::<Progress>().0.min(data.len());
+        let mut done = std::mem::take(&mut cx.state::<Progress>().0).min(data.len());
         cx.wait_on(&self.pty.slave, Ready::OUT);
         let (hung_up, stops) = {
             let state = self.pty.state();

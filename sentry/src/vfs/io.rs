@@ -2,7 +2,7 @@
 
 use crate::args::{Fd, InSlice};
 use crate::cx::Cx;
-use crate::fail::SysResult;
+use crate::fail::{Fail, SysResult};
 use crate::signal::send;
 use crate::vfs::file::File;
 use crate::vfs::watch;
@@ -195,10 +195,7 @@ pub fn write(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> S
         return Ok(count as u64);
     }
     if !seekable {
-        return with_scratch(count.min(PIECE), |buffer| {
-            gather(cx, ranges, 0, buffer)?;
-            Ok(file.ops.write(cx, file, buffer, 0)?.count as u64)
-        });
+        return write_stream(cx, file, ranges, count);
     }
     if count == 0 {
         return Ok(0);
@@ -322,6 +319,39 @@ fn check_flags(file: &File, flags: i32) -> SysResult<()> {
         return Err(Errno::EOPNOTSUPP.into());
     }
     Ok(())
+}
+
+/// How much of a write to an object without position is done.
+#[derive(Default)]
+struct Streamed(usize);
+
+/// A write to an object without position, in pieces; it blocks until all is written.
+fn write_stream(cx: &mut Cx, file: &File, ranges: Ranges<'_>, count: usize) -> SysResult {
+    let mut done = std::mem::take(&mut cx.state::<Streamed>().0).min(count);
+    loop {
+        let want = count.saturating_sub(done).min(PIECE);
+        let result = with_scratch(want, |buffer| {
+            gather(cx, ranges, done, buffer)?;
+            Ok(file.ops.write(cx, file, buffer, 0)?.count)
+        });
+        match result {
+            Ok(part) => {
+                done = done.saturating_add(part);
+                if part < want || done >= count {
+                    return Ok(done as u64);
+                }
+            }
+            Err(fail @ (Fail::Block(_) | Fail::NeedPort)) => {
+                if done > 0 && crate::signal::deliver::pending(cx.task) {
+                    return Ok(done as u64);
+                }
+                cx.state::<Streamed>().0 = done;
+                return Err(fail);
+            }
+            Err(_) if done > 0 => return Ok(done as u64),
+            Err(fail) => return Err(fail),
+        }
+    }
 }
 
 /// Reads up to `buffer.len()` bytes for the kernel, at the position or at `at`.

@@ -114,7 +114,7 @@ sub_table! {
         [SIOCSPGRP, Missing, ""],
         [FIOGETOWN, Missing, ""],
         [SIOCGPGRP, Missing, ""],
-        [SIOCATMARK, Missing, ""],
+        [SIOCATMARK, Full, ""],
         [SIOCGSTAMP, Missing, ""],
         [SIOCADDRT, Missing, ""],
         [SIOCDELRT, Missing, ""],

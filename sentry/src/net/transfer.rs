@@ -1,0 +1,445 @@
+//! Sending and receiving: a message goes into the receiver's inbox.
+
+use super::addr::Addr;
+use super::control::{Ancillary, Header, Record};
+use super::socket::{DATAGRAMS, Kind, Message, ROOM, RUN, Socket, Urgent, wait_until};
+use crate::cx::Cx;
+use crate::fail::{Fail, SysResult};
+use crate::{signal, time};
+use crate::wait::Ready;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use syscall_table::abi::*;
+use syscall_table::errno::Errno;
+use zerocopy::IntoBytes;
+
+/// How much of a blocking send is done.
+#[derive(Default)]
+struct Progress(usize);
+
+/// What [`Socket::receive`] got.
+pub struct Received {
+    /// Bytes put into the buffer.
+    pub count: usize,
+    /// The datagram's whole length (the count for streams).
+    pub whole: usize,
+    /// Who sent it.
+    pub from: Addr,
+    /// Rights and credentials.
+    pub ancillary: Ancillary,
+    /// When a datagram was sent: time since 1970.
+    pub time: Option<Duration>,
+}
+
+impl Received {
+    /// Nothing came.
+    pub fn nothing() -> Received {
+        Received { count: 0, whole: 0, from: Addr::Unnamed, ancillary: Ancillary::default(), time: None }
+    }
+}
+
+impl Socket {
+    /// What a send to the kernel's side of AF_NETLINK does: the answers go into the own inbox.
+    fn ask_kernel(&self, cx: &Cx, data: &[u8], to: Option<Addr>) -> SysResult<usize> {
+        let remote = to.unwrap_or_else(|| self.state.lock().remote.clone());
+        if matches!(remote, Addr::Netlink(port, groups) if port != 0 || groups != 0) {
+            // Between guests, or to a group: there is nobody.
+            return Err(Errno::ECONNREFUSED.into());
+        }
+        let port = match self.netlink_port() {
+            Some(port) => port,
+            None => {
+                let port = cx.kernel().net.netlink_port(cx.task.process.pid);
+                self.state.lock().local = Addr::Netlink(port, 0);
+                port
+            }
+        };
+        let answers = super::netlink::answer(cx, self.protocol, port, data);
+        let mut state = self.state.lock();
+        for data in answers {
+            if state.bytes.saturating_add(data.len()) > 2 * ROOM {
+                // A reader that does not read loses messages (netlink(7)).
+                state.error = Some(Errno::ENOBUFS);
+                break;
+            }
+            state.bytes += data.len();
+            let creds = Some(Ucred { pid: 0, uid: 0, gid: 0 });
+            let ancillary = Ancillary { creds, ..Ancillary::default() };
+            state.inbox.push_back(Message { data, start: 0, from: Addr::Netlink(0, 0), ancillary, time: time::realtime() });
+        }
+        drop(state);
+        self.queue.wake(Ready::IN | Ready::RDNORM);
+        Ok(data.len())
+    }
+
+    /// The control messages, but for SCM_RIGHTS, that come with what was received.
+    pub fn records(&self, got: &Received) -> Vec<Record> {
+        let on = |level, name| self.state.lock().options.get(&(level, name)).is_some_and(|v| *v != 0);
+        let mut out = Vec::new();
+        if matches!(self.family, AF_UNIX | AF_NETLINK) && on(SOL_SOCKET, SO_PASSCRED) {
+            let creds = got.ancillary.creds.unwrap_or(Ucred { pid: 0, uid: 65534, gid: 65534 });
+            out.push((SOL_SOCKET, SCM_CREDENTIALS, creds.as_bytes().to_vec()));
+        }
+        if let Some(time) = got.time {
+            // SCM_TIMESTAMP and SCM_TIMESTAMPNS have the numbers of their options.
+            if on(SOL_SOCKET, SO_TIMESTAMP_OLD) {
+                out.push((SOL_SOCKET, SO_TIMESTAMP_OLD, time::to_timeval(time).as_bytes().to_vec()));
+            } else if on(SOL_SOCKET, SO_TIMESTAMPNS_OLD) {
+                out.push((SOL_SOCKET, SO_TIMESTAMPNS_OLD, time::to_timespec(time).as_bytes().to_vec()));
+            }
+        }
+        out.extend(got.ancillary.ip.records(self.family, on));
+        out
+    }
+
+    /// Fills in what the header of a datagram to `to` says beside what the sender gave.
+    fn fill_header(&self, header: &mut Header, to: &Addr) {
+        let state = self.state.lock();
+        let (hops, class) = match self.family {
+            AF_INET => ((SOL_IP, IP_TTL), (SOL_IP, IP_TOS)),
+            _ => ((SOL_IPV6, IPV6_UNICAST_HOPS), (SOL_IPV6, IPV6_TCLASS)),
+        };
+        let option = |key, first| state.options.get(&key).copied().filter(|v| *v >= 0).unwrap_or(first);
+        header.hops.get_or_insert(option(hops, 64));
+        header.class.get_or_insert(option(class, 0));
+        if let Addr::Ip(at) = to {
+            header.to = Some(at.ip());
+        }
+    }
+
+    /// The address that a datagram to `to` comes from: an unbound one is loopback's.
+    fn source(&self, to: SocketAddr) -> Option<SocketAddr> {
+        match self.state.lock().local {
+            Addr::Ip(local) if local.ip().is_unspecified() => {
+                let ip = if to.ip().to_canonical().is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+                Some(SocketAddr::new(ip, local.port()))
+            }
+            Addr::Ip(local) => Some(local),
+            _ => None,
+        }
+    }
+
+    /// Whom a message goes to: `to` from the call, else the peer.
+    fn target(&self, cx: &Cx, to: Option<(Addr, Option<Arc<Socket>>)>) -> SysResult<Option<Arc<Socket>>> {
+        if self.kind == Kind::Dgram {
+            if let Some((remote, socket)) = to {
+                if let Addr::Ip(at) = remote {
+                    self.autobind_ip(cx.kernel(), None)?;
+                    return Ok(cx.kernel().net.find_ip(self.protocol, at, self.source(at)));
+                }
+                return Ok(socket);
+            }
+            let (connected, remote, peer) = {
+                let state = self.state.lock();
+                (state.connected, state.remote.clone(), state.peer.as_ref().and_then(Weak::upgrade))
+            };
+            if !connected {
+                return Err(if self.family == AF_UNIX { Errno::ENOTCONN } else { Errno::EDESTADDRREQ }.into());
+            }
+            return match remote {
+                // Looked up each time: the receiver may have been bound later.
+                Addr::Ip(at) => match cx.kernel().net.find_ip(self.protocol, at, self.source(at)) {
+                    Some(socket) => Ok(Some(socket)),
+                    None => {
+                        self.state.lock().error = Some(Errno::ECONNREFUSED);
+                        self.queue.wake(Ready::ERR);
+                        Ok(None)
+                    }
+                },
+                _ => peer.map(Some).ok_or(Errno::ECONNREFUSED.into()),
+            };
+        }
+        let state = self.state.lock();
+        if !state.connected && !state.ended {
+            return Err(Errno::ENOTCONN.into());
+        }
+        Ok(state.peer.as_ref().and_then(Weak::upgrade))
+    }
+
+    /// Sends the last byte out of band (tcp(7)).
+    fn send_urgent(&self, cx: &mut Cx, data: &[u8], nonblocking: bool, flags: i32) -> SysResult<usize> {
+        if self.family == AF_UNIX && self.kind == Kind::Stream {
+            return Err(Fail::gap(Errno::EOPNOTSUPP, "MSG_OOB on AF_UNIX"));
+        }
+        if self.kind != Kind::Stream {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        let Some((last, before)) = data.split_last() else { return Ok(0) };
+        if !before.is_empty() {
+            let sent = self.send(cx, before, &mut Ancillary::default(), None, nonblocking, flags & !MSG_OOB)?;
+            if sent < before.len() {
+                return Ok(sent);
+            }
+        }
+        let target = self.target(cx, None)?;
+        let over = {
+            let state = self.state.lock();
+            state.shut_write || state.ended
+        };
+        let Some(target) = target.filter(|_| !over) else { return self.broken(cx, before.len(), flags) };
+        let inline = target.option(SO_OOBINLINE);
+        {
+            let mut state = target.state.lock();
+            let at = state.taken.saturating_add(state.bytes as u64);
+            if inline {
+                let message = Message {
+                    data: vec![*last],
+                    start: 0,
+                    from: Addr::Unnamed,
+                    ancillary: Ancillary::default(),
+                    time: Duration::ZERO,
+                };
+                state.inbox.push_back(message);
+                state.bytes = state.bytes.saturating_add(1);
+            }
+            state.urgent = Some(Urgent { at, byte: *last, inline, read: false });
+        }
+        let inline = if inline { Ready::IN | Ready::RDNORM } else { Ready::empty() };
+        target.queue.wake(Ready::PRI | inline);
+        Ok(data.len())
+    }
+
+    /// Receives the urgent byte (MSG_OOB).
+    ///
+    /// # Errors
+    /// EINVAL: none was sent, it was read, or SO_OOBINLINE is on.
+    pub fn receive_urgent(&self, buf: &mut [u8], flags: i32) -> SysResult<usize> {
+        if self.kind != Kind::Stream || self.family == AF_UNIX {
+            let unix_message = self.family == AF_UNIX && self.kind != Kind::Stream;
+            return Err(if unix_message { Errno::EOPNOTSUPP } else { Errno::EINVAL }.into());
+        }
+        let mut state = self.state.lock();
+        let urgent = state.urgent.as_mut().filter(|u| !u.read && !u.inline).ok_or(Errno::EINVAL)?;
+        urgent.read |= flags & MSG_PEEK == 0;
+        match buf.first_mut() {
+            Some(to) => {
+                *to = urgent.byte;
+                Ok(1)
+            }
+            None => Ok(0),
+        }
+    }
+
+    /// Whether the next byte to read is the one that was sent out of band (SIOCATMARK).
+    pub fn at_mark(&self) -> bool {
+        let state = self.state.lock();
+        state.urgent.as_ref().is_some_and(|u| u.at == state.taken)
+    }
+
+    /// Sends. `flags`: MSG_DONTWAIT, MSG_NOSIGNAL, MSG_OOB.
+    ///
+    /// # Errors
+    /// As send(2), or a block.
+    pub fn send(
+        &self,
+        cx: &mut Cx,
+        data: &[u8],
+        ancillary: &mut Ancillary,
+        to: Option<(Addr, Option<Arc<Socket>>)>,
+        nonblocking: bool,
+        flags: i32,
+    ) -> SysResult<usize> {
+        let stream = self.kind == Kind::Stream;
+        if let Some(error) = self.state.lock().error.take() {
+            return Err(error.into());
+        }
+        if flags & MSG_OOB != 0 {
+            return self.send_urgent(cx, data, nonblocking, flags);
+        }
+        if self.family == AF_NETLINK {
+            return self.ask_kernel(cx, data, to.map(|(addr, _)| addr));
+        }
+        if !stream && data.len() > ROOM.min(if self.family == AF_UNIX { ROOM } else { 65_507 }) {
+            return Err(Errno::EMSGSIZE.into());
+        }
+        let mut done = if nonblocking || !stream { 0 } else { std::mem::take(&mut cx.state::<Progress>().0) }.min(data.len());
+        if !stream && self.family != AF_UNIX {
+            let remote = match &to {
+                Some((addr, _)) => addr.clone(),
+                None => self.state.lock().remote.clone(),
+            };
+            self.fill_header(&mut ancillary.ip, &remote);
+        }
+        let target = self.target(cx, to)?;
+        let (local, shut, wait, creds) = {
+            let state = self.state.lock();
+            (state.local.clone(), state.shut_write || state.ended, state.send_wait, state.own_creds)
+        };
+        let local = match ancillary.ip.to.and_then(|ip| self.source(SocketAddr::new(ip, 0))) {
+            Some(source) => Addr::Ip(source),
+            None => local,
+        };
+        // Read before the receiver is locked.
+        let creds = if creds.pid == 0 { super::control::own_creds(cx) } else { creds };
+        let Some(target) = target.filter(|_| !shut) else {
+            if self.kind == Kind::Dgram && !shut {
+                // Nobody there: UDP does not know.
+                return Ok(data.len());
+            }
+            return self.broken(cx, done, flags);
+        };
+        cx.wait_on(&target.queue, Ready::OUT);
+        let mut inbox = target.state.lock();
+        if inbox.eof {
+            drop(inbox);
+            if self.kind == Kind::Dgram {
+                return Err(Errno::EPIPE.into());
+            }
+            return self.broken(cx, done, flags);
+        }
+        let room = ROOM.saturating_sub(inbox.bytes);
+        let full = !stream && (inbox.bytes > 0 && room < data.len() || inbox.inbox.len() >= DATAGRAMS);
+        let udp = self.kind == Kind::Dgram && self.family != AF_UNIX;
+        if full && udp {
+            return Ok(data.len());
+        }
+        let rest = data.get(done..).unwrap_or_default();
+        let part = if stream { rest.len().min(room) } else { rest.len() };
+        if !full && (part > 0 || !stream) {
+            let mut carried = std::mem::take(ancillary);
+            let unix_creds = carried.creds.get_or_insert(creds);
+            let piece = rest.get(..part).unwrap_or_default();
+            let run = inbox.inbox.back_mut().filter(|last| {
+                stream
+                    && carried.rights.is_empty()
+                    && last.ancillary.rights.is_empty()
+                    && last.ancillary.creds == Some(*unix_creds)
+                    && last.data.len() < RUN
+            });
+            match run {
+                Some(last) => last.data.extend_from_slice(piece),
+                None => {
+                    let sent = if stream { Duration::ZERO } else { time::realtime() };
+                    let message = Message { data: piece.to_vec(), start: 0, from: local, ancillary: carried, time: sent };
+                    inbox.inbox.push_back(message);
+                }
+            }
+            inbox.bytes = inbox.bytes.saturating_add(part);
+            done += part;
+        }
+        drop(inbox);
+        if part > 0 || !stream && !full {
+            target.queue.wake(Ready::IN | Ready::RDNORM);
+        }
+        if !full && done >= data.len() {
+            return Ok(done);
+        }
+        if nonblocking {
+            return if done > 0 { Ok(done) } else { Err(Errno::EAGAIN.into()) };
+        }
+        if done > 0 && signal::deliver::pending(cx.task) {
+            return Ok(done);
+        }
+        if stream {
+            cx.state::<Progress>().0 = done;
+        }
+        match wait_until(cx, wait) {
+            Err(Fail::Error(Errno::EAGAIN)) if done > 0 => Ok(done),
+            other => other,
+        }
+    }
+
+    fn broken(&self, cx: &Cx, done: usize, flags: i32) -> SysResult<usize> {
+        if done > 0 {
+            return Ok(done);
+        }
+        if flags & MSG_NOSIGNAL == 0 {
+            cx.sigpipe();
+        }
+        Err(Errno::EPIPE.into())
+    }
+
+    /// Receives. `flags`: MSG_PEEK, MSG_WAITALL.
+    ///
+    /// # Errors
+    /// As recv(2), or a block.
+    pub fn receive(&self, cx: &mut Cx, mut buf: &mut [u8], nonblocking: bool, flags: i32) -> SysResult<Received> {
+        let stream = self.kind == Kind::Stream;
+        cx.wait_on(&self.queue, Ready::IN);
+        let mut state = self.state.lock();
+        if state.inbox.is_empty()
+            && let Some(error) = state.error.take()
+        {
+            return Err(error.into());
+        }
+        if !state.connected && !state.ended && self.kind != Kind::Dgram {
+            return Err(if self.family == AF_UNIX { Errno::EINVAL } else { Errno::ENOTCONN }.into());
+        }
+        let peek = flags & MSG_PEEK != 0;
+        let wait = state.receive_wait;
+        let short = stream
+            && flags & MSG_WAITALL != 0
+            && !nonblocking
+            && !state.eof
+            && state.bytes < buf.len().min(ROOM);
+        if state.inbox.is_empty() && !(stream && buf.is_empty()) || short {
+            if state.eof && state.inbox.is_empty() {
+                return Ok(Received::nothing());
+            }
+            drop(state);
+            if nonblocking {
+                return Err(Errno::EAGAIN.into());
+            }
+            return wait_until(cx, wait);
+        }
+        // A read ends at the urgent byte; the next one goes past it.
+        let mark = state.urgent.as_ref().map(|u| u.at.saturating_sub(state.taken));
+        match mark.and_then(|m| usize::try_from(m).ok()) {
+            Some(0) if stream && !peek && !buf.is_empty() => state.urgent = None,
+            Some(rest) if rest > 0 && rest < buf.len() => buf = buf.get_mut(..rest).unwrap_or_default(),
+            _ => {}
+        }
+        let mut got = Received::nothing();
+        let mut emptied = Vec::new();
+        let mut index = 0;
+        while let Some(message) = state.inbox.get_mut(index) {
+            if got.count > 0 && (!stream || !message.ancillary.rights.is_empty() || got.count >= buf.len()) {
+                break;
+            }
+            if index > 0 && !stream {
+                break;
+            }
+            let bytes = message.data.get(message.start..).unwrap_or_default();
+            let room = buf.len().saturating_sub(got.count);
+            let part = bytes.len().min(room);
+            if let (Some(to), Some(from)) = (buf.get_mut(got.count..got.count + part), bytes.get(..part)) {
+                to.copy_from_slice(from);
+            }
+            got.count += part;
+            got.whole += if stream { part } else { bytes.len() };
+            got.from = message.from.clone();
+            got.ancillary.creds = message.ancillary.creds;
+            got.ancillary.ip = message.ancillary.ip;
+            got.time = (!stream).then_some(message.time);
+            let with_rights = !message.ancillary.rights.is_empty();
+            if peek {
+                got.ancillary.rights.extend(message.ancillary.rights.iter().cloned());
+                index += 1;
+            } else {
+                got.ancillary.rights.append(&mut message.ancillary.rights);
+                let whole = !stream || part == bytes.len();
+                let taken = if stream { part } else { bytes.len() };
+                message.start += part;
+                if whole && let Some(message) = state.inbox.pop_front() {
+                    emptied.push(message);
+                }
+                state.bytes = state.bytes.saturating_sub(taken);
+                state.taken = state.taken.wrapping_add(taken as u64);
+                if !whole {
+                    break;
+                }
+            }
+            if with_rights || !stream {
+                break;
+            }
+        }
+        drop(state);
+        drop(emptied);
+        if !peek {
+            self.queue.wake(Ready::OUT | Ready::WRNORM);
+            self.wake_peer(Ready::OUT | Ready::WRNORM);
+        }
+        Ok(got)
+    }
+}
