@@ -78,7 +78,8 @@ impl Header {
     /// # Errors
     /// EINVAL; a gap for those that are not implemented.
     fn take(&mut self, family: i32, level: i32, kind: i32, body: &[u8]) -> SysResult<()> {
-        let int = || body.get(..4).and_then(|b| b.try_into().ok()).map(i32::from_ne_bytes).ok_or(Errno::EINVAL);
+        let int =
+            || body.get(..4).and_then(|b| b.try_into().ok()).map(i32::from_ne_bytes).ok_or(Errno::EINVAL);
         let byte = |low: i32| int().and_then(|v| (low..=255).contains(&v).then_some(v).ok_or(Errno::EINVAL));
         match (level, kind) {
             (SOL_IP, IP_TTL) if family == AF_INET => self.hops = Some(byte(1)?),
@@ -86,7 +87,9 @@ impl Header {
             // The source: there is one address and one interface only.
             (SOL_IP, IP_PKTINFO) if family == AF_INET && body.len() == 12 => {}
             (SOL_IPV6, IPV6_PKTINFO) if family == AF_INET6 && body.len() == 20 => {}
-            (SOL_IPV6, IPV6_HOPLIMIT) if family == AF_INET6 => self.hops = Some(byte(-1)?).filter(|v| *v >= 0),
+            (SOL_IPV6, IPV6_HOPLIMIT) if family == AF_INET6 => {
+                self.hops = Some(byte(-1)?).filter(|v| *v >= 0)
+            }
             (SOL_IPV6, IPV6_TCLASS) if family == AF_INET6 => self.class = Some(byte(-1)?).filter(|v| *v >= 0),
             (SOL_IP, IP_PKTINFO) | (SOL_IPV6, IPV6_PKTINFO) => return Err(Errno::EINVAL.into()),
             (level, kind) => {
@@ -198,7 +201,9 @@ pub fn write(
 
 /// Appends a message; what does not fit of its body is cut off. Whether all of it fit.
 fn put(out: &mut Vec<u8>, room: usize, (level, kind): (i32, i32), body: &[u8]) -> bool {
-    let Some(part) = room.checked_sub(out.len()).and_then(|rest| rest.checked_sub(HEADER)) else { return false };
+    let Some(part) = room.checked_sub(out.len()).and_then(|rest| rest.checked_sub(HEADER)) else {
+        return false;
+    };
     let body_part = body.get(..part.min(body.len())).unwrap_or_default();
     let size = HEADER + body_part.len();
     let header = Cmsghdr { cmsg_len: size as u64, cmsg_level: level, cmsg_type: kind };

@@ -23,7 +23,8 @@ fn remembered(level: i32, name: i32) -> Option<i32> {
         (
             SOL_SOCKET,
             SO_REUSEADDR | SO_REUSEPORT | SO_KEEPALIVE | SO_BROADCAST | SO_PASSCRED | SO_OOBINLINE
-            | SO_PRIORITY | SO_DONTROUTE | SO_TIMESTAMP_OLD | SO_TIMESTAMPNS_OLD | SO_RXQ_OVFL | SO_BUSY_POLL | SO_NO_CHECK | SO_INCOMING_CPU,
+            | SO_PRIORITY | SO_DONTROUTE | SO_TIMESTAMP_OLD | SO_TIMESTAMPNS_OLD | SO_RXQ_OVFL | SO_BUSY_POLL
+            | SO_NO_CHECK | SO_INCOMING_CPU,
         ) => 0,
         (SOL_TCP, TCP_KEEPIDLE) => 7200,
         (SOL_TCP, TCP_KEEPINTVL) => 75,
@@ -38,7 +39,13 @@ fn remembered(level: i32, name: i32) -> Option<i32> {
         (SOL_IP, IP_MULTICAST_TTL | IP_MULTICAST_LOOP) => 1,
         (
             SOL_IP,
-            IP_TOS | IP_PKTINFO | IP_MTU_DISCOVER | IP_RECVERR | IP_RECVTTL | IP_RECVTOS | IP_FREEBIND
+            IP_TOS
+            | IP_PKTINFO
+            | IP_MTU_DISCOVER
+            | IP_RECVERR
+            | IP_RECVTTL
+            | IP_RECVTOS
+            | IP_FREEBIND
             | IP_BIND_ADDRESS_NO_PORT,
         ) => 0,
         (SOL_IPV6, IPV6_UNICAST_HOPS) => 64,
@@ -77,7 +84,9 @@ fn is_switch(level: i32, name: i32) -> bool {
 fn check(level: i32, name: i32, value: i32) -> SysResult<()> {
     let range = match (level, name) {
         (SOL_IP, IP_TTL) if value != -1 => 1..=255,
-        (SOL_IP, IP_MULTICAST_TTL) | (SOL_IPV6, IPV6_UNICAST_HOPS | IPV6_MULTICAST_HOPS | IPV6_TCLASS) => -1..=255,
+        (SOL_IP, IP_MULTICAST_TTL) | (SOL_IPV6, IPV6_UNICAST_HOPS | IPV6_MULTICAST_HOPS | IPV6_TCLASS) => {
+            -1..=255
+        }
         (SOL_IP, IP_MTU_DISCOVER) | (SOL_IPV6, IPV6_MTU_DISCOVER) => 0..=5,
         (SOL_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL) => 1..=32_767,
         (SOL_TCP, TCP_KEEPCNT | TCP_SYNCNT) => 1..=127,
@@ -140,7 +149,11 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
     if (level, name) == (SOL_SOCKET, SO_BINDTODEVICE) {
         let device = bytes.split(|b| *b == 0).next().unwrap_or_default();
         // The one interface, or an end of the binding: either way nothing changes.
-        return if device.is_empty() || device == super::iface::NAME { Ok(()) } else { Err(Errno::ENODEV.into()) };
+        return if device.is_empty() || device == super::iface::NAME {
+            Ok(())
+        } else {
+            Err(Errno::ENODEV.into())
+        };
     }
     if (level, name) == (SOL_TCP, TCP_CONGESTION) && applies(socket, level) {
         let algorithm = bytes.split(|b| *b == 0).next().unwrap_or_default();

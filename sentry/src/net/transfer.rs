@@ -5,8 +5,8 @@ use super::control::{Ancillary, Header, Record};
 use super::socket::{DATAGRAMS, Kind, Message, ROOM, RUN, Socket, Urgent, wait_until};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
-use crate::{signal, time};
 use crate::wait::Ready;
+use crate::{signal, time};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -66,7 +66,13 @@ impl Socket {
             state.bytes += data.len();
             let creds = Some(Ucred { pid: 0, uid: 0, gid: 0 });
             let ancillary = Ancillary { creds, ..Ancillary::default() };
-            state.inbox.push_back(Message { data, start: 0, from: Addr::Netlink(0, 0), ancillary, time: time::realtime() });
+            state.inbox.push_back(Message {
+                data,
+                start: 0,
+                from: Addr::Netlink(0, 0),
+                ancillary,
+                time: time::realtime(),
+            });
         }
         drop(state);
         self.queue.wake(Ready::IN | Ready::RDNORM);
@@ -112,7 +118,11 @@ impl Socket {
     fn source(&self, to: SocketAddr) -> Option<SocketAddr> {
         match self.state.lock().local {
             Addr::Ip(local) if local.ip().is_unspecified() => {
-                let ip = if to.ip().to_canonical().is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+                let ip = if to.ip().to_canonical().is_ipv4() {
+                    Ipv4Addr::LOCALHOST.into()
+                } else {
+                    Ipv6Addr::LOCALHOST.into()
+                };
                 Some(SocketAddr::new(ip, local.port()))
             }
             Addr::Ip(local) => Some(local),
@@ -167,7 +177,8 @@ impl Socket {
         }
         let Some((last, before)) = data.split_last() else { return Ok(0) };
         if !before.is_empty() {
-            let sent = self.send(cx, before, &mut Ancillary::default(), None, nonblocking, flags & !MSG_OOB)?;
+            let sent =
+                self.send(cx, before, &mut Ancillary::default(), None, nonblocking, flags & !MSG_OOB)?;
             if sent < before.len() {
                 return Ok(sent);
             }
@@ -253,7 +264,8 @@ impl Socket {
         if !stream && data.len() > ROOM.min(if self.family == AF_UNIX { ROOM } else { 65_507 }) {
             return Err(Errno::EMSGSIZE.into());
         }
-        let mut done = if nonblocking || !stream { 0 } else { std::mem::take(&mut cx.state::<Progress>().0) }.min(data.len());
+        let mut done = if nonblocking || !stream { 0 } else { std::mem::take(&mut cx.state::<Progress>().0) }
+            .min(data.len());
         if !stream && self.family != AF_UNIX {
             let remote = match &to {
                 Some((addr, _)) => addr.clone(),
@@ -311,7 +323,13 @@ impl Socket {
                 Some(last) => last.data.extend_from_slice(piece),
                 None => {
                     let sent = if stream { Duration::ZERO } else { time::realtime() };
-                    let message = Message { data: piece.to_vec(), start: 0, from: local, ancillary: carried, time: sent };
+                    let message = Message {
+                        data: piece.to_vec(),
+                        start: 0,
+                        from: local,
+                        ancillary: carried,
+                        time: sent,
+                    };
                     inbox.inbox.push_back(message);
                 }
             }
@@ -354,7 +372,13 @@ impl Socket {
     ///
     /// # Errors
     /// As recv(2), or a block.
-    pub fn receive(&self, cx: &mut Cx, mut buf: &mut [u8], nonblocking: bool, flags: i32) -> SysResult<Received> {
+    pub fn receive(
+        &self,
+        cx: &mut Cx,
+        mut buf: &mut [u8],
+        nonblocking: bool,
+        flags: i32,
+    ) -> SysResult<Received> {
         let stream = self.kind == Kind::Stream;
         cx.wait_on(&self.queue, Ready::IN);
         let mut state = self.state.lock();

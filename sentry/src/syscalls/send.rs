@@ -17,8 +17,14 @@ use syscall_table::errno::Errno;
 const MOST: usize = 1 << 20;
 const SEND_FLAGS: i32 =
     MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_EOR | MSG_DONTROUTE | MSG_CONFIRM | MSG_BATCH | MSG_OOB;
-const RECEIVE_FLAGS: i32 =
-    MSG_DONTWAIT | MSG_PEEK | MSG_WAITALL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_NOSIGNAL | MSG_WAITFORONE | MSG_OOB;
+const RECEIVE_FLAGS: i32 = MSG_DONTWAIT
+    | MSG_PEEK
+    | MSG_WAITALL
+    | MSG_TRUNC
+    | MSG_CMSG_CLOEXEC
+    | MSG_NOSIGNAL
+    | MSG_WAITFORONE
+    | MSG_OOB;
 
 struct Outgoing {
     ranges: Vec<(u64, usize)>,
@@ -188,7 +194,8 @@ pub fn recvfrom(
     src_addr: OutSockaddr,
     addrlen: InOut<i32>,
 ) -> SysResult {
-    let Incoming { got, socket } = receive_one(cx, sockfd, &[(buf.addr(), len.min(MAX_RW_COUNT))], flags.bits())?;
+    let Incoming { got, socket } =
+        receive_one(cx, sockfd, &[(buf.addr(), len.min(MAX_RW_COUNT))], flags.bits())?;
     if socket.kind != Kind::Stream && got.from != Addr::Unnamed {
         write_addr(cx, &got.from, socket.family, src_addr.addr(), addrlen.addr())?;
     } else if !src_addr.is_null() {

@@ -42,7 +42,9 @@ fn make(cx: &Cx, domain: i32, base: i32, protocol: i32) -> SysResult<Arc<Socket>
         (AF_UNIX, SOCK_SEQPACKET) => Kind::Seqpacket,
         (AF_UNIX, _) => return Err(Errno::ESOCKTNOSUPPORT.into()),
         (AF_INET | AF_INET6, SOCK_STREAM) if matches!(protocol, 0 | IPPROTO_TCP) => Kind::Stream,
-        (AF_INET | AF_INET6, SOCK_DGRAM) if matches!(protocol, 0 | IPPROTO_UDP | IPPROTO_UDPLITE) => Kind::Dgram,
+        (AF_INET | AF_INET6, SOCK_DGRAM) if matches!(protocol, 0 | IPPROTO_UDP | IPPROTO_UDPLITE) => {
+            Kind::Dgram
+        }
         (AF_INET | AF_INET6, SOCK_RAW) => return Err(Errno::EPERM.into()),
         (AF_INET | AF_INET6, SOCK_STREAM | SOCK_DGRAM) => {
             return Err(Fail::gap(Errno::EPROTONOSUPPORT, format!("socket protocol {protocol}")));
