@@ -1,17 +1,24 @@
 //! What launcher and sentry say to each other: single packets on a seqpacket socket.
 
+use confine::host::Arrived;
 use rustix::net::{RecvFlags, SendFlags};
 use std::os::fd::AsFd;
 
 /// A packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// To the sentry: the launcher got this signal.
-    Signal(i32),
+    /// To the sentry: the launcher got a signal.
+    Signal(Arrived),
+    /// To the sentry: whether the launcher is in its terminal's foreground group.
+    Foreground(bool),
+    /// To the launcher: a signal was passed on.
+    Heard,
+    /// To the launcher: a program wants the terminal; [`Message::Foreground`] is the answer.
+    Terminal,
     /// To the launcher: the run could not begin; the exit status and a line for standard error.
     Failed(u8, String),
-    /// To the launcher: the program was stopped by job control.
-    Stopped,
+    /// To the launcher: job control stopped the program with this signal.
+    Stopped(i32),
     /// To the launcher: lines for standard error.
     Lines(String),
     /// To the launcher: the program exited.
@@ -27,9 +34,14 @@ impl Message {
     fn encode(&self) -> Vec<u8> {
         let with = |tag: u8, rest: &[u8]| [&[tag], rest].concat();
         match self {
-            Message::Signal(n) => with(b's', &n.to_le_bytes()),
+            Message::Signal(Arrived { signal, from_kernel }) => {
+                with(b's', &[&signal.to_le_bytes()[..], &[u8::from(*from_kernel)]].concat())
+            }
+            Message::Foreground(yes) => with(b'g', &[u8::from(*yes)]),
+            Message::Heard => with(b'h', &[]),
+            Message::Terminal => with(b'w', &[]),
             Message::Failed(code, text) => with(b'f', &[&[*code], text.as_bytes()].concat()),
-            Message::Stopped => with(b't', &[]),
+            Message::Stopped(n) => with(b't', &n.to_le_bytes()),
             Message::Lines(text) => with(b'l', text.as_bytes()),
             Message::Exited(code) => with(b'e', &[*code]),
             Message::Killed(n) => with(b'k', &n.to_le_bytes()),
@@ -41,9 +53,15 @@ impl Message {
         let number = || rest.first_chunk::<4>().map(|n| i32::from_le_bytes(*n));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match tag {
-            b's' => number().map(Message::Signal),
+            b's' => {
+                let from_kernel = *rest.get(4)? != 0;
+                number().map(|signal| Message::Signal(Arrived { signal, from_kernel }))
+            }
+            b'g' => rest.first().map(|yes| Message::Foreground(*yes != 0)),
+            b'h' => Some(Message::Heard),
+            b'w' => Some(Message::Terminal),
             b'f' => rest.split_first().map(|(code, rest)| Message::Failed(*code, text(rest))),
-            b't' => Some(Message::Stopped),
+            b't' => number().map(Message::Stopped),
             b'l' => Some(Message::Lines(text(rest))),
             b'e' => rest.first().map(|code| Message::Exited(*code)),
             b'k' => number().map(Message::Killed),
@@ -80,9 +98,17 @@ mod tests {
 
     #[test]
     fn packets_come_back_as_they_went() {
-        for message in
-            [Signal(2), Failed(127, "x: no".into()), Stopped, Lines("a\nb".into()), Exited(3), Killed(9)]
-        {
+        for message in [
+            Signal(super::Arrived { signal: 2, from_kernel: true }),
+            Foreground(true),
+            Heard,
+            Terminal,
+            Failed(127, "x: no".into()),
+            Stopped(20),
+            Lines("a\nb".into()),
+            Exited(3),
+            Killed(9),
+        ] {
             assert_eq!(super::Message::decode(&message.encode()), Some(message));
         }
         assert_eq!(super::Message::decode(&[]), None);

@@ -3,36 +3,22 @@
 //! The launcher stays in the namespaces it was started in. It opens nothing for the guest but the report and the
 //! trace, and answers the gofer of an ordinary user what owner a file has ([`gofer::serve_ids`]).
 
-use crate::control::Message;
 use crate::options::{DoOptions, PlatformName};
 use crate::setup::{Ids, MountSetup, SentrySetup};
+use crate::stdio;
+use crate::watch::{self, Child, Run};
 use confine::host;
 use gofer::{GoferConfig, HideRule, Mount};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::OFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, Signal, WaitOptions, geteuid, waitpid};
+use rustix::process::geteuid;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// Signals that go to the program.
-const FORWARDED: &[i32] = &[
-    libc::SIGINT,
-    libc::SIGTERM,
-    libc::SIGHUP,
-    libc::SIGQUIT,
-    libc::SIGWINCH,
-    libc::SIGTSTP,
-    libc::SIGCONT,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-];
 
 /// Runs the command; its exit status.
 pub fn run(options: &DoOptions) -> ExitCode {
@@ -40,15 +26,6 @@ pub fn run(options: &DoOptions) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(text) => crate::failure(&text),
     }
-}
-
-struct Run {
-    control: OwnedFd,
-    signals: OwnedFd,
-    ready: Option<io::PipeReader>,
-    gofer_line: Vec<u8>,
-    sentry: Option<Pid>,
-    gofer: Option<Pid>,
 }
 
 fn start(options: &DoOptions) -> Result<Run, String> {
@@ -67,7 +44,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         Some(path) => Some(create(path)?),
         None => None,
     };
-    let signals = host::signal_fd(FORWARDED).map_err(text("signals"))?;
+    let signals = host::signal_fd(watch::FORWARDED).map_err(text("signals"))?;
     let (control, control_theirs) = pair().map_err(text("control socket"))?;
     let lanes = crate::processors().min(8);
     let lanes: Result<Vec<_>, _> = (0..lanes).map(|_| pair()).collect();
@@ -75,7 +52,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         lanes.map_err(text("gofer's sockets"))?.into_iter().unzip();
     let numbers = |fds: &[OwnedFd]| fds.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>();
     let tty = open_tty();
-    let reopened = stdio();
+    let streams = stdio::streams(&options.root);
 
     let sentry_setup = SentrySetup {
         command: options.command.iter().map(|arg| arg.as_bytes().to_vec()).collect(),
@@ -98,7 +75,8 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         lanes: numbers(&sentry_lanes),
         report: report.as_ref().map(AsRawFd::as_raw_fd),
         trace: trace.as_ref().map(AsRawFd::as_raw_fd),
-        stdio: reopened.each_ref().map(Stream::number),
+        stdio: streams.setup,
+        job: stdio::job(tty.as_ref().map(AsFd::as_fd)),
         tty: tty.as_ref().map(AsRawFd::as_raw_fd),
     };
     let hide = hidden(options)?;
@@ -110,129 +88,24 @@ fn start(options: &DoOptions) -> Result<Run, String> {
     homes.extend(std::env::var("HOME").ok().filter(|h| h.starts_with('/') && !homes.contains(h)));
     let config = GoferConfig { mounts, hide, homes };
     let theirs = oracle.as_ref().map(|(_, theirs)| theirs.as_raw_fd());
-    let sentry = Pid::from_raw(crate::sentry_role::start(sentry_setup)?);
+    let sentry = Child::new(crate::sentry_role::start(sentry_setup)?)?;
     let gofer = gofer::start(&config, &numbers(&gofer_lanes), theirs, ready_theirs.as_raw_fd());
-    let gofer = gofer.inspect_err(|_| end(sentry))?;
+    let gofer = match gofer.and_then(Child::new) {
+        Ok(gofer) => gofer,
+        Err(text) => {
+            sentry.end();
+            return Err(text);
+        }
+    };
 
-    drop((ready_theirs, gofer_lanes, sentry_lanes, control_theirs, report, trace, tty, reopened));
+    drop((ready_theirs, gofer_lanes, sentry_lanes, control_theirs, report, trace));
+    stdio::let_go();
     if let Some((ours, theirs)) = oracle {
         drop(theirs);
         let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || gofer::serve_ids(ours));
         thread.map_err(text("starting a thread"))?;
     }
-    Ok(Run {
-        control,
-        signals,
-        ready: Some(ready),
-        gofer_line: Vec::new(),
-        sentry,
-        gofer: Pid::from_raw(gofer),
-    })
-}
-
-impl Run {
-    /// Until the program's end: its status.
-    fn watch(&mut self) -> Result<u8, String> {
-        let result = self.turns();
-        if result.is_err() {
-            end(self.sentry);
-        }
-        // The sentry is the init of everything inside. The gofer, which would end with its sockets, has answered all
-        // that was asked. There are no other children.
-        end(self.gofer);
-        while !matches!(waitpid(None, WaitOptions::empty()), Err(error) if error != rustix::io::Errno::INTR) {
-        }
-        result
-    }
-
-    fn turns(&mut self) -> Result<u8, String> {
-        loop {
-            let (control, signal, ready) = {
-                let mut fds = vec![
-                    PollFd::new(&self.control, PollFlags::IN),
-                    PollFd::new(&self.signals, PollFlags::IN),
-                ];
-                if let Some(ready) = &self.ready {
-                    fds.push(PollFd::new(ready, PollFlags::IN));
-                }
-                match poll(&mut fds, None) {
-                    Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                    Err(error) => return Err(format!("waiting: {error}")),
-                }
-                let has = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
-                (has(0), has(1), has(2))
-            };
-            if ready {
-                self.gofer_speaks()?;
-            }
-            if signal {
-                while let Some(signal) = host::next_signal(self.signals.as_fd()) {
-                    Message::Signal(signal).send(&self.control);
-                }
-            }
-            if control && let Some(status) = self.sentry_speaks()? {
-                return Ok(status);
-            }
-        }
-    }
-
-    fn gofer_speaks(&mut self) -> Result<(), String> {
-        let mut buffer = [0; 512];
-        let got = self.ready.as_mut().map_or(Ok(0), |ready| ready.read(&mut buffer)).unwrap_or(0);
-        self.gofer_line.extend_from_slice(buffer.get(..got).unwrap_or_default());
-        if got > 0 && !self.gofer_line.ends_with(b"\n") {
-            return Ok(());
-        }
-        self.ready = None;
-        let line = String::from_utf8_lossy(&self.gofer_line).trim_end().to_owned();
-        match line.split_once(' ') {
-            Some(("ok", _)) => Ok(()),
-            Some(("error", text)) => Err(text.to_owned()),
-            _ => Err("the gofer did not start".to_owned()),
-        }
-    }
-
-    fn sentry_speaks(&mut self) -> Result<Option<u8>, String> {
-        let Some(message) = Message::receive(&self.control) else { return Err(self.end_of_sentry()) };
-        match message {
-            Message::Lines(lines) => eprint!("{lines}"),
-            Message::Stopped => {
-                // As the shell expects of a job; it goes on by SIGCONT, which goes to the program.
-                let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
-            }
-            Message::Failed(code, text) => {
-                // A gofer that did not start is the cause of what the sentry says about it.
-                if self.ready.is_some() {
-                    self.gofer_speaks()?;
-                }
-                eprintln!("lazaret: {text}");
-                return Ok(Some(code));
-            }
-            Message::Exited(code) => return Ok(Some(code)),
-            Message::Killed(signal) => return Ok(Some(128u8.wrapping_add(signal as u8))),
-            Message::Signal(_) => {}
-        }
-        Ok(None)
-    }
-
-    fn end_of_sentry(&mut self) -> String {
-        let Some(pid) = self.sentry.take() else { return "the sentry did not start".to_owned() };
-        match waitpid(Some(pid), WaitOptions::empty()) {
-            Ok(Some((_, status))) if status.terminating_signal().is_some() => {
-                format!("the sentry was killed by signal {}", status.terminating_signal().unwrap_or_default())
-            }
-            Ok(Some((_, status))) => {
-                format!("the sentry ended with status {}", status.exit_status().unwrap_or_default())
-            }
-            _ => "the sentry ended".to_owned(),
-        }
-    }
-}
-
-fn end(process: Option<Pid>) {
-    if let Some(pid) = process {
-        let _ = rustix::process::kill_process(pid, Signal::KILL);
-    }
+    Ok(Run::new(control, signals, ready, tty, sentry, gofer))
 }
 
 fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -259,47 +132,6 @@ fn open_tty() -> Option<OwnedFd> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let tty = File::options().read(true).write(true).custom_flags(flags).open("/dev/tty").ok()?;
     duplicate(tty.as_fd()).ok()
-}
-
-/// A standard stream as the sentry gets it.
-enum Stream {
-    Closed,
-    AsItIs(RawFd),
-    Anew(OwnedFd),
-}
-
-impl Stream {
-    fn number(&self) -> Option<RawFd> {
-        match self {
-            Stream::Closed => None,
-            Stream::AsItIs(fd) => Some(*fd),
-            Stream::Anew(fd) => Some(fd.as_raw_fd()),
-        }
-    }
-}
-
-/// The standard streams. A terminal is opened anew where that is allowed: its description is the sentry's own then,
-/// and O_NONBLOCK on it is nobody else's business.
-fn stdio() -> [Stream; 3] {
-    [0, 1, 2].map(|number| {
-        let path = format!("/proc/self/fd/{number}");
-        if std::fs::symlink_metadata(&path).is_err() {
-            return Stream::Closed;
-        }
-        let terminal = match number {
-            0 => rustix::termios::isatty(io::stdin()),
-            1 => rustix::termios::isatty(io::stdout()),
-            _ => rustix::termios::isatty(io::stderr()),
-        };
-        if !terminal {
-            return Stream::AsItIs(number);
-        }
-        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY;
-        match rustix::fs::open(&path, flags, rustix::fs::Mode::empty()) {
-            Ok(fd) => Stream::Anew(fd),
-            Err(_) => Stream::AsItIs(number),
-        }
-    })
 }
 
 fn ids() -> Ids {

@@ -8,7 +8,9 @@ mod launch;
 mod options;
 mod sentry_role;
 mod setup;
+mod stdio;
 mod syscalls;
+mod watch;
 
 use clap::Parser;
 use options::{Cli, Verb};
@@ -44,6 +46,6 @@ const FAILURE: u8 = 125;
 
 /// One line on standard error, and the status of lazaret's own failures.
 fn failure(text: &str) -> ExitCode {
-    eprintln!("lazaret: {text}");
+    watch::say(&format!("lazaret: {text}\n"));
     ExitCode::from(FAILURE)
 }

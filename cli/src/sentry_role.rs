@@ -3,10 +3,11 @@
 use crate::control::Message;
 use crate::setup::SentrySetup;
 use confine::enter::{Kin, Side, enter_namespaces, hint};
+use confine::host::Arrived;
 use confine::{capabilities, host, root};
 use platform::sentryfilter;
 use rustix::thread::CapabilitySet;
-use sentry::boot::{HostMount, Sandbox, Start};
+use sentry::boot::{HostMount, Inherited, Sandbox, Start, Std};
 use sentry::fs::host_tty::host_signal;
 use sentry::kernel::Config;
 use sentry::report::{Outcome, Wanted};
@@ -38,7 +39,7 @@ pub fn start(setup: SentrySetup) -> Result<i32, String> {
                     .chain(&setup.report)
                     .chain(&setup.trace)
                     .chain(&setup.tty)
-                    .chain(setup.stdio.iter().flatten()),
+                    .chain(setup.stdio.iter().flatten().map(|stream| &stream.fd)),
             );
             host::close_all_but(&keep);
             host::forget_command_line(c"lazaret-sentry");
@@ -63,7 +64,7 @@ fn sentry_main(setup: SentrySetup, control: OwnedFd) -> ! {
     host::exit_now(crate::FAILURE.into())
 }
 
-fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
+fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     let begun = Instant::now();
     let at = |what: &'static str| move |error: rustix::io::Errno| format!("sentry: {what}: {error}");
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
@@ -72,7 +73,7 @@ fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     // The terminal's signals come by the launcher, once.
     rustix::process::setsid().map_err(at("making a session"))?;
     host::few_arenas();
-    let stdio = take_stdio(&setup).map_err(|e| format!("sentry: standard streams: {e}"))?;
+    let stdio = take_stdio(&mut setup).map_err(|e| format!("sentry: standard streams: {e}"))?;
     let vdso = platform::trap::vdso_extent();
     empty_root().map_err(|e| format!("sentry: making an empty root: {e}{}", hint(&e)))?;
     rustix::thread::set_no_new_privs(true).map_err(at("setting no_new_privs"))?;
@@ -98,7 +99,11 @@ fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     let ready = sandbox.build()?;
     let kernel = ready.kernel.clone();
     let told = control.try_clone().map_err(|e| format!("sentry: control socket: {e}"))?;
-    kernel.tree.on_stop(Box::new(move || Message::Stopped.send(&told)));
+    kernel.tree.on_stop(Box::new(move |signal| Message::Stopped(signal).send(&told)));
+    kernel.tree.set_shell_outside(!setup.job.orphaned);
+    kernel.outside.set(setup.job.foreground);
+    let asked = control.try_clone().map_err(|e| format!("sentry: control socket: {e}"))?;
+    kernel.outside.on_ask(Box::new(move || Message::Terminal.send(&asked)));
     let cwd = setup.cwd;
     let command = setup.command;
     ready.start(Start {
@@ -107,6 +112,8 @@ fn serve(setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
         place: Place { cwd: cwd.clone(), must: setup.cwd_must },
         creds: Creds::new(setup.ids.uid, setup.ids.gid, setup.ids.groups),
         umask: setup.ids.umask,
+        ignored: setup.job.ignored,
+        blocked: setup.job.blocked,
         limits: Limits::default(),
     })?;
     listen(&ready, control)?;
@@ -148,15 +155,22 @@ fn empty_root() -> std::io::Result<()> {
 
 /// The guest's standard streams, moved away from the first three numbers: those stay what they mean to this process
 /// (its last words go to 2), whatever the guest closes.
-fn take_stdio(setup: &SentrySetup) -> std::io::Result<[Option<OwnedFd>; 3]> {
-    let mut moved = [None, None, None];
-    for (place, fd) in moved.iter_mut().zip(setup.stdio) {
-        *place = match fd {
-            Some(0) => Some(rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3)?),
-            Some(1) => Some(rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), 3)?),
-            Some(2) => Some(rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), 3)?),
-            Some(fd) => Some(host::inherited(fd)?),
-            None => None,
+fn take_stdio(setup: &mut SentrySetup) -> std::io::Result<[Std; 3]> {
+    let mut moved = [Std::Closed, Std::Closed, Std::Closed];
+    for (place, stream) in moved.iter_mut().zip(&mut setup.stdio) {
+        let Some(stream) = stream else { continue };
+        *place = match (stream.same_as, stream.fd) {
+            (Some(earlier), _) => Std::Same(earlier),
+            (None, fd) => {
+                let fd = match fd {
+                    0 => rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3)?,
+                    1 => rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), 3)?,
+                    2 => rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), 3)?,
+                    fd => host::inherited(fd)?,
+                };
+                let name = stream.name.take();
+                Std::Own(Inherited { fd, flags: stream.flags, controlling: stream.controlling, name })
+            }
         };
     }
     let null = File::options().read(true).write(true).open("/dev/null")?;
@@ -196,8 +210,13 @@ fn listen(ready: &sentry::boot::Ready, control: &OwnedFd) -> Result<(), String> 
     let thread = std::thread::Builder::new().name("control".into()).stack_size(256 * 1024);
     let body = move || {
         while let Some(message) = Message::receive(&socket) {
-            if let Message::Signal(signal) = message {
-                host_signal(&kernel, job.as_deref(), signal);
+            match message {
+                Message::Signal(Arrived { signal, from_kernel }) => {
+                    host_signal(&kernel, job.as_deref(), signal, from_kernel);
+                    Message::Heard.send(&socket);
+                }
+                Message::Foreground(yes) => kernel.outside.set(yes),
+                _ => {}
             }
         }
         host::exit_now(crate::FAILURE.into())

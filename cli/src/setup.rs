@@ -16,15 +16,41 @@ pub struct SentrySetup {
     /// `trap` or `ptrace`.
     pub platform: String,
     pub ids: Ids,
+    pub job: JobSetup,
     /// Descriptors.
     pub control: RawFd,
     pub lanes: Vec<RawFd>,
     pub report: Option<RawFd>,
     pub trace: Option<RawFd>,
-    /// Standard input, output and error; none for a closed one. Terminals are opened anew, so that they need not wait.
-    pub stdio: [Option<RawFd>; 3],
+    /// Standard input, output and error; none for a closed one.
+    pub stdio: [Option<StreamSetup>; 3],
     /// The launcher's terminal, for /dev/tty.
     pub tty: Option<RawFd>,
+}
+
+/// A standard stream.
+pub struct StreamSetup {
+    /// Its descriptor. A terminal is opened anew, so that it need not wait.
+    pub fd: RawFd,
+    /// The earlier stream whose description this is too.
+    pub same_as: Option<usize>,
+    /// Access mode and status flags of the launcher's own description.
+    pub flags: i32,
+    /// It is the launcher's controlling terminal.
+    pub controlling: bool,
+    /// The name of a file or device as the guest sees it.
+    pub name: Option<Vec<u8>>,
+}
+
+/// What the program gets of the launcher's place among jobs.
+pub struct JobSetup {
+    /// Ignored and blocked signals, bit `n - 1` for signal `n`.
+    pub ignored: u64,
+    pub blocked: u64,
+    /// Nobody outside would continue the program if it stopped (an orphaned process group).
+    pub orphaned: bool,
+    /// The launcher's group is in its terminal's foreground, or there is no terminal.
+    pub foreground: bool,
 }
 
 /// One mount of the gofer as the guest sees it.

@@ -5,6 +5,10 @@ use crate::enter::Kin;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+const SI_KERNEL: i32 = 0x80;
 
 fn check(ret: i64) -> io::Result<i64> {
     if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(ret) }
@@ -42,6 +46,96 @@ pub fn filter_all_threads(program: &[Insn]) -> io::Result<()> {
     // SAFETY: the kernel reads `len` instructions of `struct sock_filter`, which is what Insn is.
     let done = check(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) })?;
     if done == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EBUSY)) }
+}
+
+/// How this process was started, as far as the program to be run inside shall find it the same: seen before the
+/// language's runtime opens what is closed and ignores SIGPIPE.
+#[derive(Debug, Clone, Copy)]
+pub struct StartState {
+    /// Which of the standard descriptors are open.
+    pub open: [bool; 3],
+    /// Ignored signals, bit `n - 1` for signal `n`.
+    pub ignored: u64,
+    /// Blocked signals.
+    pub blocked: u64,
+}
+
+static OPEN: AtomicU64 = AtomicU64::new(0);
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+static BLOCKED: AtomicU64 = AtomicU64::new(0);
+
+/// What the process was started with.
+pub fn start_state() -> StartState {
+    let open = OPEN.load(Relaxed);
+    StartState {
+        open: [0, 1, 2].map(|fd| open & (1 << fd) != 0),
+        ignored: IGNORED.load(Relaxed),
+        blocked: BLOCKED.load(Relaxed),
+    }
+}
+
+extern "C" fn look_at_start() {
+    let mut open = 0;
+    for fd in 0..3 {
+        // SAFETY: no pointers.
+        if unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0 {
+            open |= 1 << fd;
+        }
+    }
+    OPEN.store(open, Relaxed);
+    let mut ignored = 0;
+    for signal in 1..=64 {
+        // The kernel's own call: the C library hides two signals.
+        let mut action = [0u64; 4];
+        // SAFETY: a kernel sigaction has 32 bytes on this machine; a null new action changes nothing.
+        let got = unsafe {
+            libc::syscall(libc::SYS_rt_sigaction, signal, std::ptr::null::<u64>(), action.as_mut_ptr(), 8)
+        };
+        if got == 0 && action[0] == libc::SIG_IGN as u64 {
+            ignored |= 1 << (signal - 1);
+        }
+    }
+    IGNORED.store(ignored, Relaxed);
+    let mut mask = 0u64;
+    // SAFETY: a kernel signal set has 8 bytes; a null new set changes nothing.
+    let got = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_BLOCK,
+            std::ptr::null::<u64>(),
+            &raw mut mask,
+            size_of::<u64>(),
+        )
+    };
+    if got == 0 {
+        BLOCKED.store(mask, Relaxed);
+    }
+}
+
+// SAFETY: the C library calls each entry once, before main, with one thread; the function makes plain host calls.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = look_at_start;
+
+/// Whether two descriptors of this process are one open file description (F_DUPFD_QUERY, Linux 6.10).
+pub fn same_description(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    const F_DUPFD_QUERY: i32 = 1027;
+    // SAFETY: no pointers.
+    unsafe { libc::fcntl(one.as_raw_fd(), F_DUPFD_QUERY, other.as_raw_fd()) == 1 }
+}
+
+/// Stops this process with the default action of `signal`, which this thread may have blocked. Returns when it goes on,
+/// at once where the host ignores such a stop (an orphaned process group).
+pub fn stop_by(signal: i32) {
+    // SAFETY: all-zero is a valid set; each call gets a valid pointer to it.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&raw mut set, signal);
+        let mut old: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, &raw mut old);
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old, std::ptr::null_mut());
+    }
 }
 
 /// Closes every descriptor above 2 but `keep`. For a process's start, before anything owns others.
@@ -92,13 +186,24 @@ pub fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
     }
 }
 
-/// The number of the next signal of a [`signal_fd`], if there is one.
-pub fn next_signal(fd: BorrowedFd<'_>) -> Option<i32> {
+/// A signal of a [`signal_fd`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrived {
+    /// Its number.
+    pub signal: i32,
+    /// The kernel sent it (a key of the terminal, its size, its end), not a process.
+    pub from_kernel: bool,
+}
+
+/// The next signal of a [`signal_fd`], if there is one.
+pub fn next_signal(fd: BorrowedFd<'_>) -> Option<Arrived> {
     let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
     // SAFETY: the buffer is as long as said.
     let got = unsafe { libc::read(fd.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) };
-    let (number, _) = info.split_first_chunk::<4>()?;
-    (got == info.len() as isize).then(|| i32::from_ne_bytes(*number))
+    // signalfd_siginfo: ssi_signo, ssi_errno, ssi_code.
+    let word = |at: usize| info.get(at..at + 4)?.first_chunk::<4>().map(|bytes| i32::from_ne_bytes(*bytes));
+    let (signal, code) = (word(0)?, word(8)?);
+    (got == info.len() as isize).then_some(Arrived { signal, from_kernel: code == SI_KERNEL })
 }
 
 /// Keeps the allocator at two arenas: threads come and go here, and each arena keeps memory of its own.

@@ -14,12 +14,12 @@ use crate::task::tree::FIRST;
 use crate::time::Timers;
 use crate::tty::job::Job;
 use crate::vfs::fdtable::FdTable;
-use crate::vfs::file::File;
 use crate::vfs::fscontext::FsContext;
 use gofer::Client;
 use platform::Platform;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use std::sync::Arc;
+use syscall_table::errno::Errno;
 
 /// A mount of the gofer.
 pub struct HostMount {
@@ -27,6 +27,28 @@ pub struct HostMount {
     pub at: Vec<u8>,
     /// Whether changes pass through to the host.
     pub writable: bool,
+}
+
+/// A standard stream.
+pub enum Std {
+    /// Closed.
+    Closed,
+    /// The same description as the earlier one with this number.
+    Same(usize),
+    /// A description that no earlier one has.
+    Own(Inherited),
+}
+
+/// An inherited descriptor.
+pub struct Inherited {
+    /// It, not to be used by anybody else in this process.
+    pub fd: OwnedFd,
+    /// Access mode and status flags that it was inherited with; its own may have more (a terminal opened anew).
+    pub flags: i32,
+    /// It is the terminal that the sandbox was started on.
+    pub controlling: bool,
+    /// The path that it was opened by outside, as the guest sees it.
+    pub name: Option<Vec<u8>>,
 }
 
 /// Everything a sandbox is made of.
@@ -37,8 +59,8 @@ pub struct Sandbox {
     pub client: Arc<Client>,
     /// The gofer's mounts, in its order.
     pub mounts: Vec<HostMount>,
-    /// Standard input, output and error; None: closed.
-    pub stdio: [Option<OwnedFd>; 3],
+    /// Standard input, output and error.
+    pub stdio: [Std; 3],
     /// The terminal that the sandbox was started on.
     pub tty: Option<OwnedFd>,
     /// What the report collects.
@@ -59,6 +81,10 @@ pub struct Start {
     pub creds: Creds,
     /// File mode creation mask.
     pub umask: u32,
+    /// Signals that the program starts with ignored, bit `n - 1` for signal `n`.
+    pub ignored: u64,
+    /// And blocked.
+    pub blocked: u64,
     /// Resource limits.
     pub limits: Limits,
 }
@@ -93,39 +119,36 @@ impl Sandbox {
             report: Report::new(self.wanted),
             ptys: Default::default(),
             tty,
+            outside: Default::default(),
             config: self.config,
         });
-        crate::fs::set_up(&kernel, &self.client, &self.mounts).map_err(|e| format!("mounting: {e:?}"))?;
+        let console = self.stdio.iter().find_map(|std| match std {
+            Std::Own(inherited) if inherited.controlling => HostTty::owner(inherited).ok(),
+            _ => None,
+        });
+        crate::fs::set_up(&kernel, &self.client, &self.mounts, console)
+            .map_err(|e| format!("mounting: {e:?}"))?;
         let files = Arc::new(FdTable::new());
-        stdio(&reactor, &files, self.stdio, job.as_ref()).map_err(|e| format!("standard files: {e:?}"))?;
+        stdio(&kernel, &files, self.stdio, job.as_ref()).map_err(|e| format!("standard files: {e:?}"))?;
         Ok(Ready { kernel, job, files })
     }
 }
 
-/// Installs the standard files. Those that are one terminal share a description, as they do outside.
-fn stdio(
-    reactor: &Reactor,
-    files: &FdTable,
-    stdio: [Option<OwnedFd>; 3],
-    job: Option<&Arc<Job>>,
-) -> SysResult<()> {
+/// Installs the standard files. Those that are one description outside share one inside.
+fn stdio(kernel: &Kernel, files: &FdTable, stdio: [Std; 3], job: Option<&Arc<Job>>) -> SysResult<()> {
     let no_job = Arc::new(Job::default());
     let job = job.unwrap_or(&no_job);
-    let mut terminals: Vec<(u64, i32, Arc<File>)> = Vec::new();
-    for (number, fd) in (0..).zip(stdio) {
-        let Some(fd) = fd else { continue };
-        let file = if rustix::termios::isatty(&fd) {
-            let key = (rustix::fs::fstat(fd.as_fd())?.st_rdev, crate::fs::host_stream::inherited_flags(&fd));
-            match terminals.iter().find(|t| (t.0, t.1) == key) {
-                Some((_, _, file)) => file.clone(),
-                None => {
-                    let file = HostTty::open(reactor, fd, job);
-                    terminals.push((key.0, key.1, file.clone()));
-                    file
-                }
+    for (number, std) in (0..).zip(stdio) {
+        let file = match std {
+            Std::Closed => continue,
+            Std::Same(earlier) => files.get(i32::try_from(earlier).map_err(|_| Errno::EBADF)?)?,
+            Std::Own(inherited) if rustix::termios::isatty(&inherited.fd) => {
+                HostTty::open(kernel, inherited, job)?
             }
-        } else {
-            HostStream::open(reactor, fd)?
+            Std::Own(inherited) => match crate::fs::inherited_device(&kernel.vfs, &inherited)? {
+                Some(file) => file,
+                None => HostStream::open(&kernel.reactor, inherited)?,
+            },
         };
         files.replace(number, file, false, 1024)?;
     }
@@ -151,6 +174,8 @@ impl Ready {
             fs: Arc::new(FsContext::with(root.clone(), root, start.umask)),
             files: self.files.clone(),
             limits: start.limits,
+            ignored: start.ignored,
+            blocked: start.blocked,
         };
         self.kernel.spawn_init(init).map(drop).map_err(|e| format!("first process: {e:?}"))
     }

@@ -29,6 +29,8 @@ pub struct Kernel {
     pub ptys: crate::fs::devpts::Ptys,
     /// The terminal that the sandbox was started on: the first session has it.
     pub tty: Option<Arc<crate::fs::host_tty::HostTty>>,
+    /// Whether that terminal is the sandbox's to use just now.
+    pub outside: crate::fs::host_tty::Outside,
     /// Limits and identity of the sandbox.
     pub config: Config,
 }

@@ -1,18 +1,20 @@
 //! Devices: null, zero, full, random, urandom, tty, ptmx.
 
 use super::memfs::MemFs;
+use crate::boot::Inherited;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::task::Task;
+use crate::tty::Terminal;
 use crate::vfs::Vfs;
 use crate::vfs::attr::Attr;
 use crate::vfs::dentry::Dentry;
 use crate::vfs::file::{File, FileOps, Mapping, Written};
 use crate::vfs::inode::{Inode, NewKind, NewOwner};
 use crate::vfs::mount::NewMount;
+use crate::vfs::path::Path;
 use std::sync::Arc;
-use syscall_table::abi::S_IFCHR;
-use syscall_table::abi::stat::{S_IFLNK, major, makedev, minor};
+use syscall_table::abi::stat::{S_IFCHR, S_IFLNK, S_IFMT, major, makedev, minor};
 use syscall_table::errno::Errno;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +25,44 @@ enum Kind {
     Random,
 }
 
+/// The terminal that the sandbox was started on: its number outside says nothing inside.
+pub(super) const CONSOLE: u64 = makedev(5, 1);
+
+/// An inherited device that is the same inside; None for any other file.
+///
+/// # Errors
+/// The host's.
+pub(crate) fn inherited_device(vfs: &Vfs, inherited: &Inherited) -> SysResult<Option<Arc<File>>> {
+    let stat = rustix::fs::fstat(&inherited.fd)?;
+    if stat.st_mode & S_IFMT != S_IFCHR {
+        return Ok(None);
+    }
+    let (kind, path): (_, &[u8]) = match (major(stat.st_rdev), minor(stat.st_rdev)) {
+        (1, 3) => (Kind::Null, b"/dev/null"),
+        (1, 5) => (Kind::Zero, b"/dev/zero"),
+        (1, 7) => (Kind::Full, b"/dev/full"),
+        (1, 8) => (Kind::Random, b"/dev/random"),
+        (1, 9) => (Kind::Random, b"/dev/urandom"),
+        _ => return Ok(None),
+    };
+    let place = super::set_up::place(vfs, path, false)?;
+    let ops = Arc::new(Device { kind, inode: place.inode().clone() });
+    Ok(Some(File::new(ops, super::host_stream::kept(inherited.flags), Some(place))))
+}
+
+/// /dev/console, which [`mount`] made if there is a terminal.
+pub(super) fn console(vfs: &Vfs) -> SysResult<Path> {
+    super::set_up::place(vfs, b"/dev/console", false)
+}
+
 /// Opens a character device by its number.
 ///
 /// # Errors
 /// ENXIO for devices that are not here.
 pub(super) fn open(rdev: u64, inode: Arc<dyn Inode>, task: &Arc<Task>) -> SysResult<Arc<dyn FileOps>> {
+    if rdev == CONSOLE {
+        return task.kernel.tty.clone().ok_or(Errno::ENXIO)?.open_again(inode, task);
+    }
     let kind = match (major(rdev), minor(rdev)) {
         (1, 3) => Kind::Null,
         (1, 5) => Kind::Zero,
@@ -111,7 +146,7 @@ impl FileOps for Device {
 }
 
 /// Mounts /dev with what is in it, and /dev/shm.
-pub(super) fn mount(vfs: &Vfs, room: u64) -> SysResult<()> {
+pub(super) fn mount(vfs: &Vfs, room: u64, console: Option<NewOwner>) -> SysResult<()> {
     let owner = |mode| NewOwner { mode, uid: 0, gid: 0 };
     let root = MemFs::tmpfs(makedev(0, 6), room, owner(0o755));
     let devices: [(&[u8], u32, u32); 7] = [
@@ -125,6 +160,9 @@ pub(super) fn mount(vfs: &Vfs, room: u64) -> SysResult<()> {
     ];
     for (name, major, minor) in devices {
         root.create(name, NewKind::Special(S_IFCHR, makedev(major, minor)), owner(0o666))?;
+    }
+    if let Some(owner) = console {
+        root.create(b"console", NewKind::Special(S_IFCHR, CONSOLE), owner)?;
     }
     let links: [(&[u8], &[u8]); 4] = [
         (b"fd", b"/proc/self/fd"),

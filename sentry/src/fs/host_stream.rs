@@ -4,14 +4,17 @@
 //! set on them. Pipes and sockets are asked not to wait for this one transfer (RWF_NOWAIT, MSG_DONTWAIT); where that is
 //! not known, readiness is tested first and little enough is moved that a ready stream takes it.
 //!
-//! The position of a regular file is shared with whoever passed it on, so it is kept up to date on the host.
+//! The position of a regular file is shared with whoever passed it on: the host's is used. Opened again by
+//! /proc/self/fd it has a position of its own, and no more rights than it was passed on with.
 
+use crate::boot::Inherited;
 use crate::cx::Cx;
-use crate::fail::{Restart, SysResult};
+use crate::fail::{Fail, Restart, SysResult};
 use crate::reactor::Reactor;
-use crate::signal::send;
+use crate::task::Task;
 use crate::vfs::attr::Attr;
-use crate::vfs::file::{File, FileOps, Mapping, Written, o};
+use crate::vfs::file::{File, FileOps, Mapping, OWN_POSITION, Written, o};
+use crate::vfs::inode::{Inode, SetAttr, StatFs};
 use crate::wait::{Ready, WaitQueue};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,7 +24,12 @@ use rustix::net::{RecvFlags, SendFlags};
 use std::sync::Arc;
 use std::time::Duration;
 use syscall_table::abi::ioctl::FIONREAD;
+use syscall_table::abi::open::{SEEK_CUR, SEEK_DATA, SEEK_END, SEEK_HOLE, SEEK_SET};
+use syscall_table::abi::stat::{S_IFMT, S_IFREG};
 use syscall_table::errno::Errno;
+
+/// RWF_NOAPPEND (Linux 6.9).
+const RWF_NOAPPEND: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x20);
 
 /// Bytes that a stream which is ready for writing takes at once (PIPE_BUF).
 const READY_MEANS: usize = 4096;
@@ -31,16 +39,25 @@ enum Kind {
     Regular,
     Stream,
     Socket,
-    /// /dev/null and the like: never waits.
-    Device,
 }
 
-/// An inherited descriptor.
-pub struct HostStream {
+/// What stands behind an inherited descriptor that is no terminal.
+struct Host {
     fd: Arc<OwnedFd>,
     kind: Kind,
+    /// The description's own O_APPEND, which F_SETFL inside does not change.
+    append: bool,
+    /// What it is called outside.
+    name: Option<Vec<u8>>,
     /// Woken by the reactor.
     queue: Arc<WaitQueue>,
+}
+
+/// An open inherited descriptor.
+pub struct HostStream {
+    host: Arc<Host>,
+    /// Uses the host's position, not the file's.
+    shared: bool,
 }
 
 /// Attributes of a host descriptor.
@@ -86,48 +103,41 @@ pub(super) fn readiness(fd: BorrowedFd<'_>) -> Ready {
     }
 }
 
-/// The access mode and status flags that a host descriptor was opened with.
-pub(crate) fn inherited_flags(fd: impl AsFd) -> i32 {
-    let flags = rustix::fs::fcntl_getfl(fd).unwrap_or(rustix::fs::OFlags::RDWR);
-    let flags = i32::try_from(flags.bits()).unwrap_or(o::O_RDWR);
-    flags & (o::O_ACCMODE | o::O_APPEND | o::O_NONBLOCK)
-}
-
 impl HostStream {
-    /// Over an inherited descriptor that is no terminal, with its place in the file.
-    pub fn open(reactor: &Reactor, fd: OwnedFd) -> SysResult<Arc<File>> {
-        let stat = rustix::fs::fstat(&fd)?;
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
+    /// Over an inherited descriptor that is no terminal.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn open(reactor: &Reactor, inherited: Inherited) -> SysResult<Arc<File>> {
+        let Inherited { fd, flags, name, .. } = inherited;
+        let fd = Arc::new(fd);
+        let kind = match FileType::from_raw_mode(rustix::fs::fstat(&*fd)?.st_mode) {
             FileType::RegularFile | FileType::Directory => Kind::Regular,
             FileType::Socket => Kind::Socket,
-            FileType::CharacterDevice if rustix::fs::major(stat.st_rdev) == 1 => Kind::Device,
             _ => Kind::Stream,
         };
         let queue = Arc::new(WaitQueue::new());
-        if matches!(kind, Kind::Stream | Kind::Socket) {
+        if kind != Kind::Regular {
             // A stream that cannot be watched cannot make anybody wait either.
             let _ = reactor.watch(fd.as_fd(), queue.clone());
         }
-        let flags = inherited_flags(&fd);
-        let pos = if kind == Kind::Regular { rustix::fs::tell(&fd).unwrap_or(0) } else { 0 };
-        let file = File::new(Arc::new(HostStream { fd: Arc::new(fd), kind, queue }), flags, None);
-        *file.pos.lock() = pos;
+        let host = Arc::new(Host { fd, kind, append: flags & o::O_APPEND != 0, name, queue });
+        let file = File::new(Arc::new(HostStream { host, shared: kind == Kind::Regular }), kept(flags), None);
+        if kind == Kind::Regular {
+            *file.pos.lock() = OWN_POSITION;
+        }
         Ok(file)
     }
 
     fn read_now(&self, buf: &mut [u8], offset: u64) -> Result<usize, HostErrno> {
-        let fd = &*self.fd;
-        match self.kind {
-            Kind::Regular => {
-                let count = rustix::io::pread(fd, &mut *buf, offset)?;
-                let end = offset.saturating_add(count as u64);
-                rustix::fs::seek(fd, SeekFrom::Start(end)).map(|_| count)
-            }
-            Kind::Device => rustix::io::read(fd, &mut *buf),
+        let fd = &*self.host.fd;
+        match self.host.kind {
+            Kind::Regular if offset == OWN_POSITION => rustix::io::read(fd, &mut *buf),
+            Kind::Regular => rustix::io::pread(fd, &mut *buf, offset),
             Kind::Socket => rustix::net::recv(fd, &mut *buf, RecvFlags::DONTWAIT).map(|(count, _)| count),
             Kind::Stream => {
                 let mut slices = [IoSliceMut::new(&mut *buf)];
-                match rustix::io::preadv2(fd, &mut slices, u64::MAX, ReadWriteFlags::NOWAIT) {
+                match rustix::io::preadv2(fd, &mut slices, OWN_POSITION, ReadWriteFlags::NOWAIT) {
                     Err(HostErrno::OPNOTSUPP | HostErrno::SPIPE | HostErrno::INVAL) => {
                         if !readiness(fd.as_fd()).intersects(Ready::IN | Ready::HUP | Ready::ERR) {
                             return Err(HostErrno::AGAIN);
@@ -141,20 +151,17 @@ impl HostStream {
     }
 
     fn write_now(&self, data: &[u8], offset: u64, append: bool) -> Result<usize, HostErrno> {
-        let fd = &*self.fd;
-        match self.kind {
-            Kind::Regular => {
-                if append {
-                    return rustix::io::write(fd, data);
-                }
-                let count = rustix::io::pwrite(fd, data, offset)?;
-                let end = offset.saturating_add(count as u64);
-                rustix::fs::seek(fd, SeekFrom::Start(end)).map(|_| count)
+        let fd = &*self.host.fd;
+        match self.host.kind {
+            Kind::Regular if append != self.host.append => {
+                let flags = if append { ReadWriteFlags::APPEND } else { RWF_NOAPPEND };
+                rustix::io::pwritev2(fd, &[IoSlice::new(data)], offset, flags)
             }
-            Kind::Device => rustix::io::write(fd, data),
+            Kind::Regular if offset == OWN_POSITION => rustix::io::write(fd, data),
+            Kind::Regular => rustix::io::pwrite(fd, data, offset),
             Kind::Socket => rustix::net::send(fd, data, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
             Kind::Stream => {
-                match rustix::io::pwritev2(fd, &[IoSlice::new(data)], u64::MAX, ReadWriteFlags::NOWAIT) {
+                match rustix::io::pwritev2(fd, &[IoSlice::new(data)], OWN_POSITION, ReadWriteFlags::NOWAIT) {
                     Err(HostErrno::OPNOTSUPP | HostErrno::SPIPE | HostErrno::INVAL) => {
                         if !readiness(fd.as_fd()).intersects(Ready::OUT | Ready::HUP | Ready::ERR) {
                             return Err(HostErrno::AGAIN);
@@ -168,9 +175,59 @@ impl HostStream {
     }
 }
 
+/// Access mode and status flags that a description inside has, of the flags of one outside.
+pub(super) fn kept(flags: i32) -> i32 {
+    flags & (o::O_ACCMODE | o::O_APPEND | o::O_NONBLOCK)
+}
+
+/// The inode of an inherited regular file or directory.
+struct HostInode(Arc<Host>);
+
+impl Inode for HostInode {
+    fn kind(&self) -> u32 {
+        rustix::fs::fstat(&*self.0.fd).map_or(S_IFREG, |stat| stat.st_mode & S_IFMT)
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        host_attr(&*self.0.fd)
+    }
+
+    fn set_attr(&self, _: &SetAttr) -> SysResult<()> {
+        Err(Fail::gap(Errno::EPERM, "attributes of an inherited file"))
+    }
+
+    fn open(self: Arc<Self>, _: &Arc<Task>, flags: i32) -> SysResult<Arc<dyn FileOps>> {
+        let access = flags & o::O_ACCMODE;
+        let has = kept(rustix::fs::fcntl_getfl(&*self.0.fd)?.bits().cast_signed()) & o::O_ACCMODE;
+        if has != o::O_RDWR && has != access {
+            return Err(Fail::gap(Errno::EACCES, "opening an inherited file with another access mode"));
+        }
+        Ok(Arc::new(HostStream { host: self.0.clone(), shared: false }))
+    }
+
+    fn truncate(&self, size: u64) -> SysResult<()> {
+        Ok(rustix::fs::ftruncate(&self.0.fd, size)?)
+    }
+
+    fn statfs(&self) -> SysResult<StatFs> {
+        let stat = rustix::fs::fstatfs(&*self.0.fd)?;
+        Ok(StatFs {
+            kind: stat.f_type,
+            bsize: stat.f_bsize.unsigned_abs(),
+            blocks: stat.f_blocks,
+            bfree: stat.f_bfree,
+            bavail: stat.f_bavail,
+            files: stat.f_files,
+            ffree: stat.f_ffree,
+            namelen: stat.f_namelen.unsigned_abs(),
+            flags: stat.f_flags,
+        })
+    }
+}
+
 impl FileOps for HostStream {
     fn read(&self, cx: &mut Cx, file: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
-        cx.wait_on(&self.queue, Ready::IN | Ready::RDHUP);
+        cx.wait_on(&self.host.queue, Ready::IN | Ready::RDHUP);
         match self.read_now(buf, offset) {
             Err(HostErrno::AGAIN) if !file.nonblocking() => cx.block(Restart::Sys),
             other => Ok(other?),
@@ -178,64 +235,88 @@ impl FileOps for HostStream {
     }
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
-        cx.wait_on(&self.queue, Ready::OUT);
-        let append = file.flags() & o::O_APPEND != 0;
+        cx.wait_on(&self.host.queue, Ready::OUT);
+        let append = cx.appends(file);
         match self.write_now(data, offset, append) {
             Err(HostErrno::AGAIN) if !file.nonblocking() => cx.block(Restart::Sys),
             Err(HostErrno::PIPE) => {
-                send::sigpipe(cx.task);
+                cx.sigpipe();
                 Err(Errno::EPIPE.into())
             }
             Err(error) => Err(error.into()),
             Ok(count) => {
-                let end = if self.kind == Kind::Regular && append {
-                    rustix::fs::tell(&*self.fd).unwrap_or(offset)
-                } else {
-                    offset.saturating_add(count as u64)
+                let end = match self.host.kind {
+                    Kind::Regular if append && offset != OWN_POSITION => self.size()?,
+                    _ => offset.saturating_add(count as u64),
                 };
                 Ok(Written { count, end })
             }
         }
     }
 
+    fn goes_on_writing(&self) -> bool {
+        self.host.kind != Kind::Regular
+    }
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> SysResult<usize> {
-        if self.kind != Kind::Regular {
+        if self.host.kind != Kind::Regular {
             return Err(Errno::EINVAL.into());
         }
-        Ok(rustix::io::pread(&*self.fd, buf, offset)?)
+        Ok(rustix::io::pread(&*self.host.fd, buf, offset)?)
     }
 
     fn seekable(&self) -> bool {
-        self.kind == Kind::Regular
+        self.host.kind == Kind::Regular
+    }
+
+    fn seek_own(&self, offset: i64, whence: i32) -> Option<SysResult<u64>> {
+        if !self.shared {
+            return None;
+        }
+        let from_start = || {
+            u64::try_from(offset).map_err(|_| if whence == SEEK_SET { Errno::EINVAL } else { Errno::ENXIO })
+        };
+        let to = match whence {
+            SEEK_CUR => Ok(SeekFrom::Current(offset)),
+            SEEK_END => Ok(SeekFrom::End(offset)),
+            SEEK_DATA => from_start().map(SeekFrom::Data),
+            SEEK_HOLE => from_start().map(SeekFrom::Hole),
+            _ => from_start().map(SeekFrom::Start),
+        };
+        Some(to.map_err(Fail::from).and_then(|to| Ok(rustix::fs::seek(&*self.host.fd, to)?)))
+    }
+
+    fn seek_special(&self, _: &File, offset: i64, whence: i32) -> SysResult<u64> {
+        super::hostfile::seek_data_hole(self.host.fd.as_fd(), offset, whence)
     }
 
     fn size(&self) -> SysResult<u64> {
-        if self.kind != Kind::Regular {
+        if self.host.kind != Kind::Regular {
             return Err(Errno::ESPIPE.into());
         }
-        Ok(host_attr(&*self.fd)?.size)
+        Ok(host_attr(&*self.host.fd)?.size)
     }
 
     fn poll(&self, _file: &File) -> Ready {
-        match self.kind {
-            Kind::Regular | Kind::Device => Ready::IN | Ready::OUT | Ready::RDNORM | Ready::WRNORM,
-            Kind::Stream | Kind::Socket => readiness(self.fd.as_fd()),
+        match self.host.kind {
+            Kind::Regular => Ready::IN | Ready::OUT | Ready::RDNORM | Ready::WRNORM,
+            Kind::Stream | Kind::Socket => readiness(self.host.fd.as_fd()),
         }
     }
 
     fn queue(&self) -> Option<&WaitQueue> {
-        (self.kind != Kind::Regular).then_some(&*self.queue)
+        (self.host.kind != Kind::Regular).then_some(&*self.host.queue)
     }
 
     fn attr(&self) -> SysResult<Attr> {
-        host_attr(&*self.fd)
+        host_attr(&*self.host.fd)
     }
 
     fn ioctl(&self, cx: &mut Cx, _file: &File, request: u32, arg: u64) -> SysResult {
         if request != FIONREAD {
             return Err(Errno::ENOTTY.into());
         }
-        let bytes = platform::hostio::ioctl_get(self.fd.as_fd(), request)
+        let bytes = platform::hostio::ioctl_get(self.host.fd.as_fd(), request)
             .map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(25)))?;
         cx.copy_out(arg, &bytes)?;
         Ok(0)
@@ -243,38 +324,55 @@ impl FileOps for HostStream {
 
     fn mmap(&self, file: &File, _prot: i32, _flags: i32) -> SysResult<Mapping> {
         // The descriptor carries the rights it was opened with, which are those of whoever passed it on.
-        if self.kind == Kind::Regular && file.readable() {
-            Ok(Mapping::Host(self.fd.clone()))
+        if self.host.kind == Kind::Regular && file.readable() {
+            Ok(Mapping::Host(self.host.fd.clone()))
         } else {
             Err(Errno::ENODEV.into())
         }
     }
 
     fn fsync(&self, data_only: bool) -> SysResult<()> {
-        match self.kind {
-            Kind::Regular if data_only => Ok(rustix::fs::fdatasync(&*self.fd)?),
-            Kind::Regular => Ok(rustix::fs::fsync(&*self.fd)?),
+        match self.host.kind {
+            Kind::Regular if data_only => Ok(rustix::fs::fdatasync(&*self.host.fd)?),
+            Kind::Regular => Ok(rustix::fs::fsync(&*self.host.fd)?),
             _ => Err(Errno::EINVAL.into()),
         }
     }
 
     fn truncate(&self, size: u64) -> SysResult<()> {
-        match self.kind {
-            Kind::Regular => Ok(rustix::fs::ftruncate(&*self.fd, size)?),
+        match self.host.kind {
+            Kind::Regular => Ok(rustix::fs::ftruncate(&*self.host.fd, size)?),
             _ => Err(Errno::EINVAL.into()),
         }
     }
 
+    fn fallocate(&self, mode: i32, offset: u64, len: u64) -> SysResult<()> {
+        match self.host.kind {
+            Kind::Regular => {
+                let flags = rustix::fs::FallocateFlags::from_bits_retain(mode.cast_unsigned());
+                Ok(rustix::fs::fallocate(&*self.host.fd, flags, offset, len)?)
+            }
+            Kind::Stream => Err(Errno::ESPIPE.into()),
+            Kind::Socket => Err(Errno::ENODEV.into()),
+        }
+    }
+
+    fn inode(&self) -> Option<Arc<dyn Inode>> {
+        (self.host.kind == Kind::Regular).then(|| Arc::new(HostInode(self.host.clone())) as Arc<dyn Inode>)
+    }
+
     fn host_fd(&self) -> Option<BorrowedFd<'_>> {
-        (self.kind == Kind::Regular).then(|| self.fd.as_fd())
+        (self.host.kind == Kind::Regular).then(|| self.host.fd.as_fd())
     }
 
     fn describe(&self) -> String {
-        let inode = host_attr(&*self.fd).map_or(0, |attr| attr.ino);
-        match self.kind {
+        if let Some(name) = &self.host.name {
+            return String::from_utf8_lossy(name).into_owned();
+        }
+        let inode = host_attr(&*self.host.fd).map_or(0, |attr| attr.ino);
+        match self.host.kind {
             Kind::Socket => format!("socket:[{inode}]"),
             Kind::Stream => format!("pipe:[{inode}]"),
-            Kind::Device => "/dev/null".to_owned(),
             Kind::Regular => format!("/host:[{inode}]"),
         }
     }

@@ -12,6 +12,7 @@ mod pseudo;
 mod set_up;
 mod sys;
 
+pub(crate) use dev::inherited_device;
 pub use set_up::set_up;
 
 use crate::cx::Cx;

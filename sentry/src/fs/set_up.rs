@@ -21,11 +21,16 @@ fn room() -> u64 {
 }
 
 /// Mounts what every sandbox has: the host's files below an upper layer in memory, what may be written, and the kernel's own
-/// file systems.
+/// file systems. `console`: owner and mode of the terminal that the sandbox was started on.
 ///
 /// # Errors
 /// What the gofer says of its mounts.
-pub fn set_up(kernel: &Arc<Kernel>, client: &Arc<::gofer::Client>, mounts: &[HostMount]) -> SysResult<()> {
+pub fn set_up(
+    kernel: &Arc<Kernel>,
+    client: &Arc<::gofer::Client>,
+    mounts: &[HostMount],
+    console: Option<NewOwner>,
+) -> SysResult<()> {
     let vfs = &kernel.vfs;
     let lower = GoferFs::attach(kernel, client, 0)?;
     let root: Arc<dyn Inode> = if lower.writable() { lower } else { MemFs::overlay(lower, room())? };
@@ -51,7 +56,7 @@ pub fn set_up(kernel: &Arc<Kernel>, client: &Arc<::gofer::Client>, mounts: &[Hos
             },
         );
     }
-    super::dev::mount(vfs, room())?;
+    super::dev::mount(vfs, room(), console)?;
     super::devpts::mount(kernel)?;
     super::proc::mount(kernel)?;
     super::sys::mount(vfs, kernel.config.cpus)

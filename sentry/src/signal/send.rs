@@ -147,8 +147,10 @@ pub(crate) fn stop(kernel: &Arc<Kernel>, process: &Arc<Process>, signal: i32) {
 
 /// Tells the parent of a stop or, with None, of a continuation.
 fn job_event(kernel: &Arc<Kernel>, process: &Arc<Process>, stopped: Option<i32>) {
-    if process.pid == crate::task::tree::FIRST && stopped.is_some() {
-        kernel.tree.first_stopped();
+    if process.pid == crate::task::tree::FIRST
+        && let Some(signal) = stopped
+    {
+        kernel.tree.first_stopped(signal);
     }
     let told = {
         let mut tree = kernel.tree.lock();

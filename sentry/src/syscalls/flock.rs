@@ -62,7 +62,7 @@ pub fn flock(cx: &mut Cx, fd: Fd, op: FlockOp) -> SysResult {
 fn range(file: &File, lock: &Flock) -> SysResult<Range> {
     let base = match i32::from(lock.l_whence) {
         SEEK_SET => 0,
-        SEEK_CUR => i64::try_from(*file.pos.lock()).map_err(|_| Errno::EOVERFLOW)?,
+        SEEK_CUR => i64::try_from(file.position()).map_err(|_| Errno::EOVERFLOW)?,
         SEEK_END => i64::try_from(file.ops.attr()?.size).map_err(|_| Errno::EOVERFLOW)?,
         _ => return Err(Errno::EINVAL.into()),
     };

@@ -30,7 +30,7 @@ pub fn ioctl(cx: &mut Cx, fd: Fd, request: IoctlRequest, arg: u64) -> SysResult 
             Ok(0)
         }
         FIONREAD if file.ops.inode().is_some_and(|inode| inode.is_file()) => {
-            let left = file.ops.size()?.saturating_sub(*file.pos.lock());
+            let left = file.ops.size()?.saturating_sub(file.position());
             cx.write_value(arg, &i32::try_from(left).unwrap_or(i32::MAX))?;
             Ok(0)
         }

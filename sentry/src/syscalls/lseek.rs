@@ -20,6 +20,9 @@ pub fn lseek(cx: &mut Cx, fd: Fd, offset: i64, whence: Whence) -> SysResult {
     if !file.ops.seekable() {
         return Err(Errno::ESPIPE.into());
     }
+    if let Some(done) = file.ops.seek_own(offset, whence.bits()) {
+        return done;
+    }
     let mut position = file.pos.lock();
     let to = match whence.bits() {
         SEEK_SET => offset,

@@ -6,7 +6,7 @@ use crate::fail::Fail;
 use crate::fail::SysResult;
 use crate::vfs::file::File;
 use crate::vfs::io;
-use syscall_table::abi::open::O_APPEND;
+use syscall_table::abi::open::{O_APPEND, SEEK_CUR};
 use syscall_table::abi::readv::*;
 use syscall_table::errno::Errno;
 
@@ -85,7 +85,8 @@ pub(super) fn copy(
             }
             Err(fail) => {
                 // Not written: a file is read again from here.
-                if from_at.is_none() && !stream {
+                let back = i64::try_from(pending.len()).unwrap_or(0).saturating_neg();
+                if from_at.is_none() && !stream && from.ops.seek_own(back, SEEK_CUR).is_none() {
                     let mut position = from.pos.lock();
                     *position = position.saturating_sub(pending.len() as u64);
                 }

@@ -9,13 +9,13 @@ use super::{Parts, Process, Task};
 use crate::fail::SysResult;
 use crate::kernel::Kernel;
 use crate::mm::Mm;
-use crate::signal::{SigHand, TaskSignals};
+use crate::signal::{SigHand, TaskSignals, UNMASKABLE, bit};
 use crate::tty::Terminal;
 use crate::vfs::fdtable::FdTable;
 use crate::vfs::fscontext::FsContext;
 use platform::{MemFault, Space};
 use std::sync::Arc;
-use syscall_table::abi::sigaction::SIGCHLD;
+use syscall_table::abi::sigaction::{NSIG, SIG_IGN, SIGCHLD, Sigaction};
 
 /// The first program and what it starts with.
 pub struct Init {
@@ -35,6 +35,10 @@ pub struct Init {
     pub files: Arc<FdTable>,
     /// Resource limits.
     pub limits: Limits,
+    /// Signals ignored from the start, bit `n - 1` for signal `n`.
+    pub ignored: u64,
+    /// Signals blocked from the start.
+    pub blocked: u64,
 }
 
 /// Stands in until the host has made the first space.
@@ -65,7 +69,11 @@ impl Kernel {
     pub fn spawn_init(self: &Arc<Kernel>, init: Init) -> SysResult<Arc<Task>> {
         let pid = self.tree.lock().new_pid()?;
         debug_assert_eq!(pid, FIRST);
-        let process = Process::new(pid, Arc::new(SigHand::default()), init.limits);
+        let sighand = SigHand::default();
+        for signal in (1..=NSIG).filter(|n| init.ignored & !UNMASKABLE & bit(*n) != 0) {
+            sighand.set(signal, Sigaction { sa_handler: SIG_IGN, ..Sigaction::default() });
+        }
+        let process = Process::new(pid, Arc::new(sighand), init.limits);
         let program = Program { path: init.path, argv: init.argv, envp: init.envp };
         let uid = init.creds.uid;
         *process.ctty.lock() = self.tty.clone().map(|tty| tty as Arc<dyn Terminal>);
@@ -78,7 +86,7 @@ impl Kernel {
                 files: init.files,
                 fs: init.fs,
                 creds: Arc::new(init.creds),
-                signals: TaskSignals::default(),
+                signals: TaskSignals { mask: init.blocked & !UNMASKABLE, ..TaskSignals::default() },
                 comm: b"init".to_vec(),
                 first: First::Exec(Box::new(program), init.place),
             },

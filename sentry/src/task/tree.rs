@@ -34,7 +34,7 @@ pub struct Tree {
     state: Lock<State>,
     ending: parking_lot::Mutex<Option<Ending>>,
     ended: parking_lot::Condvar,
-    on_stop: std::sync::OnceLock<Box<dyn Fn() + Send + Sync>>,
+    on_stop: std::sync::OnceLock<Box<dyn Fn(i32) + Send + Sync>>,
 }
 
 impl Default for Tree {
@@ -88,6 +88,8 @@ pub struct State {
     wrapped: bool,
     /// Tasks that use an address space, by its identity.
     mm_users: HashMap<usize, usize>,
+    /// Somebody outside continues the first program when job control stops it.
+    shell_outside: bool,
 }
 
 impl State {
@@ -154,7 +156,10 @@ impl State {
     /// Whether no member of the group has a parent in another group of the same session (setpgid(2)).
     pub fn is_orphaned(&self, pgid: i32) -> bool {
         !self.group(pgid).any(|n| {
-            n.zombie.is_none() && self.nodes.get(&n.parent).is_some_and(|p| p.pgid != pgid && p.sid == n.sid)
+            // The first program is the child of a shell that only the launcher knows.
+            let outside = || self.shell_outside && n.process.pid == FIRST;
+            let inside = || self.nodes.get(&n.parent).is_some_and(|p| p.pgid != pgid && p.sid == n.sid);
+            n.zombie.is_none() && (outside() || inside())
         })
     }
 
@@ -241,14 +246,19 @@ impl Tree {
         }
     }
 
-    /// Sets what is called when job control stops the first program. The first call wins.
-    pub fn on_stop(&self, told: Box<dyn Fn() + Send + Sync>) {
+    /// Says whether a shell outside continues the first program when job control stops it.
+    pub fn set_shell_outside(&self, there: bool) {
+        self.state.lock().shell_outside = there;
+    }
+
+    /// Sets what is called when job control stops the first program, with the signal. The first call wins.
+    pub fn on_stop(&self, told: Box<dyn Fn(i32) + Send + Sync>) {
         let _ = self.on_stop.set(told);
     }
 
-    pub(crate) fn first_stopped(&self) {
+    pub(crate) fn first_stopped(&self, signal: i32) {
         if let Some(told) = self.on_stop.get() {
-            told();
+            told(signal);
         }
     }
 

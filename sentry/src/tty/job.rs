@@ -87,17 +87,7 @@ impl Job {
         if foreground == 0 || group == foreground {
             return Ok(());
         }
-        let ignored = process.sighand().get(signal).sa_handler == SIG_IGN;
-        if ignored || mask::get(task) & bit(signal) != 0 {
-            return if signal == SIGTTIN { Err(Errno::EIO.into()) } else { Ok(()) };
-        }
-        if tree.lock().is_orphaned(group) {
-            return Err(Errno::EIO.into());
-        }
-        send::to_group(cx.kernel(), group, signal);
-        // Another thread may be the one that takes the signal: this call ends all the same, and is made again.
-        task.attention.store(true, Ordering::SeqCst);
-        cx.block(Restart::Sys)
+        stop_group(cx, signal)
     }
 
     /// An open without O_NOCTTY: a session leader without a terminal gets one that is free.
@@ -135,6 +125,26 @@ impl Job {
             }
         }
     }
+}
+
+/// Stops the caller's process group with SIGTTIN or SIGTTOU, or says what it gets instead.
+///
+/// # Errors
+/// EIO where stopping would be for ever. Else the call blocks, and is made again after the stop.
+pub(crate) fn stop_group(cx: &Cx, signal: i32) -> SysResult<()> {
+    let (task, process, tree) = (cx.task, &cx.task.process, &cx.kernel().tree);
+    let group = tree.pgid(process.pid);
+    let ignored = process.sighand().get(signal).sa_handler == SIG_IGN;
+    if ignored || mask::get(task) & bit(signal) != 0 {
+        return if signal == SIGTTIN { Err(Errno::EIO.into()) } else { Ok(()) };
+    }
+    if tree.lock().is_orphaned(group) {
+        return Err(Errno::EIO.into());
+    }
+    send::to_group(cx.kernel(), group, signal);
+    // Another thread may be the one that takes the signal: this call ends all the same, and is made again.
+    task.attention.store(true, Ordering::SeqCst);
+    cx.block(Restart::Sys)
 }
 
 /// Living processes of a session, and whether each leads it.

@@ -43,6 +43,10 @@ pub struct File {
 /// A lock table and the inode (device, number) that it was locked under.
 pub(crate) type Held = (Arc<crate::vfs::lock::Locks>, (u64, u64));
 
+/// The offset that reads and writes at the position of an object with one of its own get ([`FileOps::seek_own`]): what
+/// [`File::pos`] is then.
+pub const OWN_POSITION: u64 = u64::MAX;
+
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl File {
@@ -72,6 +76,14 @@ impl File {
         let _ = self
             .flags
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some((old & !mask) | (flags & mask)));
+    }
+
+    /// The position now. Takes the lock of [`pos`](Self::pos).
+    pub fn position(&self) -> u64 {
+        match self.ops.seek_own(0, o::SEEK_CUR) {
+            Some(position) => position.unwrap_or(0),
+            None => *self.pos.lock(),
+        }
     }
 
     /// O_NONBLOCK.
@@ -137,6 +149,16 @@ pub trait FileOps: Any + Send + Sync {
     /// Whether it honours RWF_NOWAIT (preadv2(2)): EOPNOTSUPP otherwise.
     fn hurries(&self) -> bool {
         false
+    }
+
+    /// Whether a write that took a part of the data is gone on with until all is taken (streams of the host).
+    fn goes_on_writing(&self) -> bool {
+        false
+    }
+
+    /// lseek of an object whose position is not [`File::pos`] (inherited files: the host's is used). None: it is.
+    fn seek_own(&self, offset: i64, whence: i32) -> Option<SysResult<u64>> {
+        None
     }
 
     /// Whether the object has a position: lseek, pread and pwrite work (ESPIPE otherwise).

@@ -3,13 +3,13 @@
 use crate::args::{Fd, InSlice};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
-use crate::signal::send;
-use crate::vfs::file::File;
+use crate::signal::{deliver, send};
+use crate::vfs::file::{File, OWN_POSITION};
 use crate::vfs::watch;
 use std::cell::Cell;
 use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_FSIZE};
 use syscall_table::abi::inotify::IN_MODIFY;
-use syscall_table::abi::open::{O_DSYNC, O_SYNC};
+use syscall_table::abi::open::{O_DSYNC, O_SYNC, SEEK_CUR};
 use syscall_table::abi::readv::*;
 use syscall_table::abi::sigaction::{SIGXFSZ, Siginfo};
 use syscall_table::errno::Errno;
@@ -237,7 +237,11 @@ fn room(cx: &Cx, file: &File, offset: u64) -> SysResult<usize> {
     if limit == RLIM_INFINITY || file.ops.inode().is_none_or(|inode| !inode.is_file()) {
         return Ok(usize::MAX);
     }
-    let from = if cx.appends(file) { file.ops.size()? } else { offset };
+    let from = match file.ops.seek_own(0, SEEK_CUR) {
+        _ if cx.appends(file) => file.ops.size()?,
+        Some(own) if offset == OWN_POSITION => own?,
+        _ => offset,
+    };
     let room = usize::try_from(limit.saturating_sub(from)).unwrap_or(usize::MAX);
     if room == 0 {
         send::to_process(cx.kernel(), &cx.task.process, Siginfo::kernel(SIGXFSZ));
@@ -337,12 +341,13 @@ fn write_stream(cx: &mut Cx, file: &File, ranges: Ranges<'_>, count: usize) -> S
         match result {
             Ok(part) => {
                 done = done.saturating_add(part);
-                if part < want || done >= count {
+                let goes_on = part > 0 && file.ops.goes_on_writing() && !file.nonblocking();
+                if done >= count || part < want && (!goes_on || deliver::pending(cx.task)) {
                     return Ok(done as u64);
                 }
             }
             Err(fail @ (Fail::Block(_) | Fail::NeedPort)) => {
-                if done > 0 && crate::signal::deliver::pending(cx.task) {
+                if done > 0 && deliver::pending(cx.task) {
                     return Ok(done as u64);
                 }
                 cx.state::<Streamed>().0 = done;

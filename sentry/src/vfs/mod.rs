@@ -29,8 +29,8 @@ use mount::{Mount, NewMount};
 use path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use syscall_table::abi::S_IFCHR;
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY, O_WRONLY};
+use syscall_table::abi::stat::{S_IFCHR, S_IFMT, S_IFSOCK};
 use syscall_table::errno::Errno;
 
 /// The mount tree and file systems of a sandbox.
@@ -144,7 +144,8 @@ impl Vfs {
     pub(crate) fn nameless(&self, file: &Arc<File>) -> SysResult<Path> {
         let root = self.anonymous_root();
         let name = file.ops.describe();
-        let dentry = root.dentry.nameless(name.as_bytes(), Arc::new(Shared(file.clone())));
+        let inode = file.ops.inode().unwrap_or_else(|| Arc::new(Shared(file.clone())));
+        let dentry = root.dentry.nameless(name.as_bytes(), inode);
         Ok(Path { mount: root.mount.clone(), dentry })
     }
 
@@ -177,8 +178,11 @@ struct Shared(Arc<File>);
 
 impl inode::Inode for Shared {
     fn kind(&self) -> u32 {
-        // Opening must not take it for a named pipe or socket.
-        S_IFCHR
+        // Opening must not take it for a named pipe. Sockets cannot be opened.
+        match self.0.ops.attr() {
+            Ok(attr) if attr.mode & S_IFMT == S_IFSOCK => S_IFSOCK,
+            _ => S_IFCHR,
+        }
     }
 
     fn attr(&self) -> SysResult<attr::Attr> {

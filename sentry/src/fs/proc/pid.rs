@@ -11,6 +11,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use syscall_table::abi::S_IFDIR;
 use syscall_table::abi::getrlimit::*;
+use syscall_table::abi::open::SEEK_CUR;
 use syscall_table::errno::Errno;
 
 const FILES: [&[u8]; 18] = [
@@ -144,7 +145,8 @@ impl Inode for Dir {
                     let flags = file.flags() | if cloexec { 0o2_000_000 } else { 0 };
                     let mount = file.path.as_ref().map_or(1, |p| p.mount.id);
                     // Held while this very file is read.
-                    let pos = file.pos.peek().unwrap_or(0);
+                    let own = file.ops.seek_own(0, SEEK_CUR).map(|pos| pos.unwrap_or(0));
+                    let pos = own.or(file.pos.peek()).unwrap_or(0);
                     let ino = file.ops.attr().map_or(0, |a| a.ino);
                     Ok(format!("pos:\t{pos}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{ino}\n")
                         .into_bytes())
