@@ -6,8 +6,10 @@ use crate::signal::deliver::{self, Outcome};
 use crate::task::Task;
 use crate::wait::{do_later, take_deferred};
 use platform::{Abi, CallError, Event, Port, SyscallRequest, TaskSink, Verdict};
+use crate::time::ticks;
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use syscall_table::errno::Errno;
 
@@ -69,7 +71,9 @@ impl Call {
 impl TaskSink for Task {
     fn event(&self, event: Event, port: &mut dyn Port) -> Verdict {
         let Some(task) = self.me() else { return Verdict::Exit };
+        let begun = ticks::read();
         let verdict = on_event(&task, event, port);
+        task.served.fetch_add(ticks::read().saturating_sub(begun), Relaxed);
         drain();
         verdict
     }
@@ -166,6 +170,7 @@ fn attempt(task: &Arc<Task>, call: &mut Call, mut port: Option<&mut dyn Port>) -
                 }
                 let parked = task.waiter.park();
                 if parked {
+                    task.parks.fetch_add(1, Relaxed);
                     return Tried::Parked;
                 }
                 disarm_timer(task, call);
@@ -286,7 +291,9 @@ pub fn drain() {
             return;
         }
         for task in tasks {
+            let begun = ticks::read();
             resume(&task);
+            task.served.fetch_add(ticks::read().saturating_sub(begun), Relaxed);
         }
     }
 }

@@ -133,6 +133,12 @@ const RULES: &[Rule] = &[
         &[Is(0, layout::CLONE_FORK_FLAGS), Is(1, 0)],
         "a process, as a child of the sentry",
     ),
+    Rule::new(
+        "getrusage",
+        98,
+        &[OneOf(0, &[(0, "RUSAGE_SELF"), (1, "RUSAGE_THREAD")])],
+        "what the caller's process or thread has used; the guest's own process has no children",
+    ),
     Rule::new("exit", 60, &[], "a task's thread ends"),
     Rule::new(
         "seccomp",
@@ -152,7 +158,7 @@ pub fn rules() -> &'static [Rule] {
 pub fn ptrace_rules() -> Vec<Rule> {
     let own_clone = |rule: &Rule| rule.call == "clone" && rule.when.len() == 1;
     let own_mmap = |rule: &Rule| rule.call == "mmap" && rule.when.contains(&below(0, 1));
-    let shared = ["munmap", "mprotect", "mremap", "madvise", "close", "exit"];
+    let shared = ["munmap", "mprotect", "mremap", "madvise", "close", "getrusage", "exit"];
     let mut rules = vec![
         Rule::new("doorbell", layout::DOORBELL as libc::c_long, &[], ASK).answered(Answer::Notify),
         Rule::new("pause", 34, &[], "one process waits to be signalled: it wakes the tracer"),

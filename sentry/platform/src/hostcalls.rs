@@ -171,24 +171,29 @@ pub fn tgkill(tgid: i32, tid: i32, signo: i32) {
     unsafe { libc::syscall(libc::SYS_tgkill, tgid, tid, signo) };
 }
 
-/// Reaps the process of a pidfd if it is dead; the signal that ended it, 0 if it exited.
-pub fn reap(pidfd: BorrowedFd<'_>) -> Option<i32> {
+/// Reaps the process of a pidfd if it is dead; the signal that ended it, 0 if it exited, and what it has used.
+pub fn reap(pidfd: BorrowedFd<'_>) -> Option<(i32, crate::Rusage)> {
     // SAFETY: an all-zero siginfo_t is valid.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills in a siginfo_t.
+    // SAFETY: an all-zero rusage is valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    let (info_at, usage_at) = (&raw mut info, &raw mut usage);
+    let flags = libc::WEXITED | libc::WNOHANG;
+    // SAFETY: the kernel fills in a siginfo_t and a rusage. (The C library's waitid has no rusage.)
     let ret = unsafe {
-        libc::waitid(libc::P_PIDFD, pidfd.as_raw_fd() as u32, &raw mut info, libc::WEXITED | libc::WNOHANG)
+        libc::syscall(libc::SYS_waitid, libc::P_PIDFD, pidfd.as_raw_fd(), info_at, flags, usage_at)
     };
     if ret != 0 {
         // Reaped by somebody else: dead all the same.
-        return Some(libc::SIGKILL);
+        return Some((libc::SIGKILL, crate::Rusage::default()));
     }
     // SAFETY: waitid fills in the SIGCHLD fields.
     let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
     if pid == 0 {
         return None;
     }
-    Some(if info.si_code == libc::CLD_EXITED { 0 } else { status & 0x7f })
+    let signal = if info.si_code == libc::CLD_EXITED { 0 } else { status & 0x7f };
+    Some((signal, crate::cputime::from_host(&usage)))
 }
 
 /// Waits while the shared word has the value; not longer than `limit`.

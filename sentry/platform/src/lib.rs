@@ -15,10 +15,17 @@ pub mod regs;
 pub mod sentryfilter;
 pub mod trap;
 
+pub use cputime::Told;
 pub use regs::{Regs, XState};
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+
+/// The time stamp counter.
+#[inline]
+pub fn tick_counter() -> u64 {
+    hostcalls::tsc()
+}
 
 /// A host error number (positive), as the host kernel returned it to a call made for a guest.
 pub type HostErrno = i32;
@@ -48,6 +55,36 @@ impl From<Gone> for CallError {
 pub struct MemFault {
     /// Bytes transferred before the fault.
     pub done: usize,
+}
+
+/// CPU time, divided as the host divides it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In user mode.
+    pub user: std::time::Duration,
+    /// In the host's kernel.
+    pub system: std::time::Duration,
+}
+
+/// What a host process or thread has used (getrusage(2)).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rusage {
+    /// CPU time.
+    pub cpu: CpuTime,
+    /// Most memory that was resident at once, in KiB.
+    pub max_rss: u64,
+    /// Page faults without input.
+    pub minor_faults: u64,
+    /// Page faults with input.
+    pub major_faults: u64,
+    /// Block input operations.
+    pub blocks_in: u64,
+    /// Block output operations.
+    pub blocks_out: u64,
+    /// Context switches by waiting.
+    pub voluntary: u64,
+    /// Context switches by the scheduler.
+    pub involuntary: u64,
 }
 
 /// Which system call convention the guest used.
@@ -237,6 +274,10 @@ pub trait Port {
     /// it ends. Registers are zero afterwards, extended state is the initial one.
     fn replace_space(&mut self) -> Result<Arc<dyn Space>, CallError>;
 
+    /// What the task (`thread`) or its whole space has used so far. The numbers pass through memory that the guest
+    /// can write: they are as true as the guest wants.
+    fn rusage(&mut self, thread: bool) -> Result<Rusage, CallError>;
+
     /// Runs guest code for one instruction after the verdict, then reports a SIGTRAP exception
     /// (code TRAP_TRACE). For ptrace inside the sandbox.
     fn single_step(&mut self, on: bool) -> Result<(), CallError>;
@@ -296,7 +337,7 @@ pub trait Space: Send + Sync {
     fn vdso(&self) -> Option<u64>;
 
     /// CPU time used in this space, that of ended tasks included; None when it is not known.
-    fn cpu_time(&self) -> Option<std::time::Duration> {
+    fn cpu_time(&self) -> Option<CpuTime> {
         None
     }
 
@@ -309,6 +350,14 @@ pub trait Space: Send + Sync {
     fn settle(&self, _token: Token, _since: std::time::Instant) -> Result<(), Gone> {
         Ok(())
     }
+    /// The sum of [`cpu_time`](Self::cpu_time) alone, which is cheaper.
+    fn cpu_sum(&self) -> Option<std::time::Duration> {
+        self.cpu_time().map(|cpu| cpu.user.saturating_add(cpu.system))
+    }
+
+    /// Calls `told` with what the space has used in all once its host process has been reaped, maybe at once and on
+    /// this thread. The caller holds no lock that `told` takes.
+    fn on_reaped(&self, told: Told);
 
     /// Kills the host process; every task in the space ends without a further event (no [`TaskSink::gone`]).
     fn kill(&self);

@@ -47,13 +47,21 @@ fn read(cx: &mut Cx, id: i32) -> SysResult<Timespec> {
             let t = host_time(host);
             Ok(Timespec { tv_sec: t.tv_sec, tv_nsec: t.tv_nsec })
         }
+        Clock::Thread(tid) if tid == cx.task.tid() => {
+            let used = usage::of_caller(cx)?;
+            Ok(time::to_timespec(usage::sum(used.cpu)))
+        }
         Clock::Thread(tid) => {
+            // A thread's clock is its own process's alone.
             let task = cx.kernel().tree.task(tid).map_err(|_| Errno::EINVAL)?;
+            if !std::sync::Arc::ptr_eq(&task.process, &cx.task.process) {
+                return Err(Errno::EINVAL.into());
+            }
             Ok(time::to_timespec(usage::of_task(&task)))
         }
         Clock::Process(tid) => {
             let task = cx.kernel().tree.task(tid).map_err(|_| Errno::EINVAL)?;
-            Ok(time::to_timespec(usage::of_process(&task.process)))
+            Ok(time::to_timespec(usage::sum_of_process(&task.process)))
         }
     }
 }

@@ -15,9 +15,18 @@ fn own_group(cx: &Cx) -> i32 {
     cx.kernel().tree.pgid(cx.task.process.pid)
 }
 
+/// In a wait status: the process left (or would have left) a core dump.
+const WCOREFLAG: i32 = 0x80;
+
 /// None: nothing yet, and the caller does not want to wait.
-fn wait(cx: &mut Cx, which: Which, options: i32) -> SysResult<Option<Change>> {
+fn wait(cx: &mut Cx, which: Which, options: i32, usage: bool) -> SysResult<Option<Change>> {
     cx.wait_on(&cx.task.process.child_wait, Ready::IN);
+    if usage
+        && let Some(change) = look(cx.task, which, options | WNOWAIT)?
+        && let Ok(child) = cx.kernel().tree.process(change.pid)
+    {
+        usage::settle(cx, &child)?;
+    }
     match look(cx.task, which, options)? {
         Some(change) => Ok(Some(change)),
         None if options & WNOHANG != 0 => Ok(None),
@@ -43,12 +52,12 @@ pub fn wait4(
         pid if pid < 0 => Which::Group(-pid),
         pid => Which::Pid(pid),
     };
-    let Some(change) = wait(cx, which, options.bits() | WEXITED)? else { return Ok(0) };
+    let Some(change) = wait(cx, which, options.bits() | WEXITED, !rusage.is_null())? else { return Ok(0) };
     if !wstatus.is_null() {
         cx.write_value(wstatus.addr(), &change.status)?;
     }
     if !rusage.is_null() {
-        cx.write_value(rusage.addr(), &usage::rusage(change.cpu))?;
+        cx.write_value(rusage.addr(), &usage::rusage(change.used))?;
     }
     Ok(change.pid as u64)
 }
@@ -81,11 +90,11 @@ pub fn waitid(
         }
         _ => return Err(Errno::EINVAL.into()),
     };
-    let change = wait(cx, which, options)?;
+    let change = wait(cx, which, options, !rusage.is_null())?;
     if let Some(change) = &change
         && !rusage.is_null()
     {
-        cx.write_value(rusage.addr(), &usage::rusage(change.cpu))?;
+        cx.write_value(rusage.addr(), &usage::rusage(change.used))?;
     }
     if !infop.is_null() {
         let info = change.map_or(Siginfo::new_zeroed(), |change| info(&change));
@@ -99,11 +108,12 @@ fn info(change: &Change) -> Siginfo {
     let (code, value) = if let Some(value) = status.exit_status() {
         (CLD_EXITED, value)
     } else if let Some(signal) = status.term_signal() {
-        (CLD_KILLED, signal)
+        (if status.raw & WCOREFLAG != 0 { CLD_DUMPED } else { CLD_KILLED }, signal)
     } else if let Some(signal) = status.stop_signal().filter(|_| !status.is_continued()) {
         (CLD_STOPPED, signal)
     } else {
         (CLD_CONTINUED, SIGCONT)
     };
-    Siginfo::child(code, change.pid, change.uid, value, usage::ticks(change.cpu), 0)
+    // Times are in the signal's siginfo alone.
+    Siginfo::child(code, change.pid, change.uid, value, 0, 0)
 }

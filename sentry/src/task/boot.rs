@@ -57,6 +57,9 @@ impl Space for NoSpace {
     fn vdso(&self) -> Option<u64> {
         None
     }
+    fn on_reaped(&self, told: platform::Told) {
+        told(platform::Rusage::default());
+    }
     fn kill(&self) {}
 }
 
@@ -67,6 +70,7 @@ impl Kernel {
     /// # Errors
     /// The host could make no process. Call once.
     pub fn spawn_init(self: &Arc<Kernel>, init: Init) -> SysResult<Arc<Task>> {
+        crate::time::ticks::start();
         let pid = self.tree.lock().new_pid()?;
         debug_assert_eq!(pid, FIRST);
         let sighand = SigHand::default();

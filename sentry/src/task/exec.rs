@@ -76,7 +76,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
     };
     *task.mm.lock() = mm;
     if last {
-        super::usage::leave_space(&task.process, &*old.space);
+        super::usage::leave_space(&task.kernel, &task.process, &*old.space);
         old.space.kill();
     }
     drop(old);

@@ -98,8 +98,9 @@ pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
         task.process.threads.lock().retain(|t| !Arc::ptr_eq(t, task));
         tree.mm_put(&mm)
     };
+    super::usage::leave(task);
     if last_user {
-        super::usage::leave_space(&task.process, &*mm.space);
+        super::usage::leave_space(kernel, &task.process, &*mm.space);
         mm.space.kill();
     } else {
         task.control().kick();
@@ -237,8 +238,9 @@ impl super::tree::Node {
             (_, _, Some(signal)) => (CLD_STOPPED, signal),
             _ => (CLD_CONTINUED, SIGCONT),
         };
-        let cpu = self.process.usage.lock().ended;
-        Siginfo::child(code, pid, self.uid, value, super::usage::ticks(cpu), 0)
+        let cpu = super::usage::of_process(&self.process);
+        let (user, system) = (super::usage::ticks(cpu.user), super::usage::ticks(cpu.system));
+        Siginfo::child(code, pid, self.uid, value, user, system)
     }
 }
 

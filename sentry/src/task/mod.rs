@@ -69,6 +69,12 @@ pub struct Task {
     pub no_new_privs: AtomicBool,
     /// Scheduling parameters: kept for the guest's sake, without effect.
     pub sched: Lock<sched::Sched>,
+    /// What the sentry has spent on its events, in [`crate::time::ticks`].
+    pub served: AtomicU64,
+    /// Calls that had to wait.
+    pub parks: AtomicU64,
+    /// Nanoseconds of CPU time when it last asked for them.
+    pub cpu_seen: AtomicU64,
     /// True once the task has ended.
     dead: AtomicBool,
     control: OnceLock<Arc<dyn TaskControl>>,
@@ -117,7 +123,7 @@ pub struct Process {
     pub dumpable: AtomicI32,
     /// Status of exit(2) of the leader when it ended before its group.
     leader_status: AtomicI32,
-    /// CPU time of what has ended.
+    /// What it has used up to now, as far as it has ended.
     pub usage: Lock<usage::Usage>,
     /// Timers that send signals.
     pub timers: crate::time::posix::ProcessTimers,
@@ -233,6 +239,9 @@ impl Task {
             pdeath_signal: AtomicI32::new(0),
             no_new_privs: AtomicBool::new(false),
             sched: Lock::new(Level::Field, sched::Sched::default()),
+            served: AtomicU64::new(0),
+            parks: AtomicU64::new(0),
+            cpu_seen: AtomicU64::new(0),
             dead: AtomicBool::new(false),
             control: OnceLock::new(),
             me: me.clone(),

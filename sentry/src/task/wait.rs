@@ -1,11 +1,11 @@
 //! Waiting for children (wait(2)).
 
-use super::Task;
 use super::tree::{Node, State};
+use super::{Task, usage};
 use crate::fail::SysResult;
+use platform::Rusage as Used;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use syscall_table::abi::sigaction::SIGCHLD;
 use syscall_table::abi::wait::*;
 use syscall_table::errno::Errno;
@@ -24,8 +24,8 @@ pub(crate) struct Change {
     pub pid: i32,
     pub uid: u32,
     pub status: WaitStatus,
-    /// CPU time, with that of its waited-for children.
-    pub cpu: Duration,
+    /// What it has used, with its waited-for children.
+    pub used: Used,
 }
 
 /// Looks for a change among the children; takes it unless WNOWAIT is set. None: there are such children and nothing has
@@ -52,16 +52,15 @@ pub(crate) fn look(task: &Arc<Task>, which: Which, options: i32) -> SysResult<Op
         if let Some(status) = change(node, options) {
             let uid = node.uid;
             let ended = node.zombie.is_some();
-            let usage = *node.process.usage.lock();
-            let cpu = usage.ended.saturating_add(usage.children);
+            let process = node.process.clone();
+            let used = usage::legacy(&process);
             if options & WNOWAIT == 0 {
                 take(&mut tree, pid, status);
                 if ended {
-                    let mut own = task.process.usage.lock();
-                    own.children = own.children.saturating_add(cpu);
+                    usage::inherit(&task.process, &process);
                 }
             }
-            return Ok(Some(Change { pid, uid, status, cpu }));
+            return Ok(Some(Change { pid, uid, status, used }));
         }
     }
     if any { Ok(None) } else { Err(Errno::ECHILD.into()) }

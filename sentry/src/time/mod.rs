@@ -1,6 +1,7 @@
 //! Clocks and deadlines.
 
 pub mod posix;
+pub mod ticks;
 
 use crate::sync::{Level, Lock};
 use crate::wait::{Listener, Ready};

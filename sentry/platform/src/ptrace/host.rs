@@ -211,16 +211,26 @@ pub fn set_xstate(tid: i32, data: &[u8]) -> io::Result<()> {
 /// # Errors
 /// ECHILD: there is none.
 pub fn wait(tid: i32, block: bool) -> io::Result<Option<(i32, Stop)>> {
+    Ok(wait_usage(tid, block)?.map(|(tid, stop, _)| (tid, stop)))
+}
+
+/// As [`wait`], with what the tracee has used: a dead process's first thread tells it for the whole process.
+///
+/// # Errors
+/// ECHILD: there is none.
+pub fn wait_usage(tid: i32, block: bool) -> io::Result<Option<(i32, Stop, crate::Rusage)>> {
     let flags = libc::__WALL | libc::__WNOTHREAD | if block { 0 } else { libc::WNOHANG };
     loop {
         let mut status = 0;
-        // SAFETY: the kernel fills in one word.
-        let got = unsafe { libc::waitpid(tid, &raw mut status, flags) };
+        // SAFETY: an all-zero rusage is valid.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel fills in one word and a rusage.
+        let got = unsafe { libc::wait4(tid, &raw mut status, flags, &raw mut usage) };
         if got == 0 {
             return Ok(None);
         }
         if got > 0 {
-            return Ok(Some((got, decode(status))));
+            return Ok(Some((got, decode(status), crate::cputime::from_host(&usage))));
         }
         let error = io::Error::last_os_error();
         if error.raw_os_error() != Some(libc::EINTR) {

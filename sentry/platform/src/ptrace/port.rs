@@ -1,9 +1,10 @@
 //! Access to a stopped task.
 
-use super::host;
 use super::space::Process;
 use super::task::{Stopped, Task};
 use super::tracer::{self, CloneError, Tracer};
+use super::{host, setup};
+use crate::cputime::RUSAGE_LEN;
 use crate::trap::xstate;
 use crate::{
     CallError, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskSink, XState, guestfilter,
@@ -75,7 +76,7 @@ impl<'a> PtracePort<'a> {
     }
 
     fn set_lost(&mut self, signal: i32) -> Gone {
-        self.tracer.forget(self.tid);
+        self.tracer.lost(self.tid);
         self.lost = Some(signal);
         Gone
     }
@@ -243,6 +244,13 @@ impl Port for PtracePort<'_> {
         self.tracer.moved(old_tid, tid);
         self.tracer.retire(old_tid, &old);
         Ok(space)
+    }
+
+    fn rusage(&mut self, thread: bool) -> Result<crate::Rusage, CallError> {
+        self.call(libc::SYS_getrusage as u64, [u64::from(thread), setup::ANSWERS, 0, 0, 0, 0])?;
+        let mut bytes = [0; RUSAGE_LEN];
+        self.space.read(setup::ANSWERS, &mut bytes).map_err(|_| CallError::Errno(libc::EFAULT))?;
+        Ok(crate::cputime::from_bytes(&bytes))
     }
 
     fn single_step(&mut self, on: bool) -> Result<(), CallError> {

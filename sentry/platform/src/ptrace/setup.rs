@@ -17,6 +17,8 @@ use std::sync::Arc;
 /// Where the filter's program lies while it is installed.
 const SCRATCH: u64 = 0x1_0000;
 const SCRATCH_LEN: u64 = 0x4000;
+/// A page in every guest process where the host puts what an injected call tells.
+pub const ANSWERS: u64 = layout::CTL;
 /// NEW_LISTENER | WAIT_KILLABLE_RECV
 const LISTENER_FLAGS: u64 = 8 | 32;
 const AT_SYSINFO_EHDR: u64 = 33;
@@ -86,6 +88,8 @@ pub fn start(config: &PtraceConfig, remote: Arc<Remote>) -> Result<Tracer, Strin
     let below = layout::CODE - (SCRATCH + SCRATCH_LEN);
     must(zygote, &base, "munmap", 11, [SCRATCH + SCRATCH_LEN, below, 0, 0, 0, 0])?;
 
+    must(zygote, &base, "mmap", 9, [ANSWERS, 0x1000, 3, 0x32, u64::MAX, 0])?;
+
     let filter = guestfilter::assemble_ptrace();
     let mut program = vec![filter.len() as u64, SCRATCH + 16];
     program.extend(filter.iter().map(|insn| {
@@ -116,5 +120,6 @@ pub fn start(config: &PtraceConfig, remote: Arc<Remote>) -> Result<Tracer, Strin
         vdso: vdso.unwrap_or(0),
         tasks: HashMap::new(),
         init: booted.init,
+        processes: HashMap::new(),
     })
 }

@@ -4,6 +4,7 @@ use crate::{MemFault, Space, hostcalls};
 use lazaret_shim::layout;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
@@ -18,13 +19,22 @@ pub struct Process {
     silent: AtomicBool,
     tasks: AtomicUsize,
     vdso: u64,
+    /// What it has used, from when it is reaped.
+    pub last_usage: Arc<crate::cputime::LastUsage>,
 }
 
 impl Process {
     /// Takes charge of a process that has just been made, with one task.
     pub fn new(pid: i32, vdso: u64) -> io::Result<Process> {
         let pidfd = hostcalls::pidfd_open(pid)?;
-        Ok(Process { pid, pidfd, silent: AtomicBool::new(false), tasks: AtomicUsize::new(1), vdso })
+        Ok(Process {
+            pid,
+            pidfd,
+            silent: AtomicBool::new(false),
+            tasks: AtomicUsize::new(1),
+            vdso,
+            last_usage: Arc::default(),
+        })
     }
 
     /// Another task.
@@ -59,8 +69,16 @@ impl Drop for Process {
 }
 
 impl Space for Process {
-    fn cpu_time(&self) -> Option<std::time::Duration> {
+    fn cpu_time(&self) -> Option<crate::CpuTime> {
         crate::cputime::cpu_time(self.pid)
+    }
+
+    fn cpu_sum(&self) -> Option<std::time::Duration> {
+        crate::cputime::cpu_sum(self.pid)
+    }
+
+    fn on_reaped(&self, told: crate::Told) {
+        self.last_usage.tell(told);
     }
 
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault> {

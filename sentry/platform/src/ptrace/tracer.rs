@@ -7,6 +7,7 @@ use super::port::PtracePort;
 use super::space::Process;
 use super::task::{Command, Remote, Run, Stopped, Task};
 use super::template;
+use crate::cputime::LastUsage;
 use crate::{CallError, Event, NewTask, Regs, Space, TaskSink, Verdict};
 use lazaret_shim::layout;
 use std::collections::HashMap;
@@ -31,6 +32,8 @@ pub struct Tracer {
     pub tasks: HashMap<i32, (Weak<Task>, Option<Arc<Task>>)>,
     /// The idle init of the guests' pid namespace.
     pub init: Option<OwnedFd>,
+    /// Processes that are not reaped, by number: where to tell what they have used.
+    pub processes: HashMap<i32, Arc<LastUsage>>,
 }
 
 /// A host call made by a tracee, and the thread that it made.
@@ -107,9 +110,13 @@ impl Tracer {
     }
 
     /// Takes charge of a new process.
-    pub fn process(&self, pid: i32) -> Result<Arc<Process>, CallError> {
+    pub fn process(&mut self, pid: i32) -> Result<Arc<Process>, CallError> {
         match Process::new(pid, self.vdso) {
-            Ok(process) => Ok(Arc::new(process)),
+            Ok(process) => {
+                let process = Arc::new(process);
+                self.processes.insert(pid, process.last_usage.clone());
+                Ok(process)
+            }
             Err(error) => {
                 host::kill(pid);
                 Err(CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO)))
@@ -134,6 +141,12 @@ impl Tracer {
     /// A thread has no task any more.
     pub fn forget(&mut self, tid: i32) {
         self.tasks.remove(&tid);
+    }
+
+    /// A thread died while it carried out a call, and was reaped.
+    pub fn lost(&mut self, tid: i32) {
+        self.forget(tid);
+        self.reaped(tid, crate::Rusage::default());
     }
 
     /// Ends a stopped thread that has no task any more, and its process if it was the last one.
@@ -162,15 +175,20 @@ impl Tracer {
                 }
             }
             let block = self.remote.idle();
-            match host::wait(-1, block) {
-                Ok(Some((tid, stop))) if tid == self.waker => {
+            match host::wait_usage(-1, block) {
+                Ok(Some((tid, stop, _))) if tid == self.waker => {
                     if matches!(stop, Stop::Dead(_)) {
                         return;
                     }
                     self.remote.heard();
                     let _ = host::resume(tid, Mode::Native);
                 }
-                Ok(Some((tid, stop))) => self.stopped(tid, stop),
+                Ok(Some((tid, stop, usage))) => {
+                    if matches!(stop, Stop::Dead(_)) {
+                        self.reaped(tid, usage);
+                    }
+                    self.stopped(tid, stop);
+                }
                 Ok(None) => {}
                 Err(_) => return,
             }
@@ -230,6 +248,13 @@ impl Tracer {
         let tid = st.tid;
         drop(st);
         proceed(task, tid);
+    }
+
+    /// A thread was reaped; if it was the first one of its process, the process is no more.
+    fn reaped(&mut self, tid: i32, usage: crate::Rusage) {
+        if let Some(last) = self.processes.remove(&tid) {
+            last.set(usage);
+        }
     }
 
     fn stopped(&mut self, tid: i32, stop: Stop) {

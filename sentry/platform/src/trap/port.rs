@@ -5,6 +5,7 @@ use super::process::Binding;
 use super::task::{State, Task};
 use super::worker;
 use super::xstate;
+use crate::cputime::RUSAGE_LEN;
 use crate::{
     CallError, Event, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskSink, Token, XState,
     guestfilter, hostcalls,
@@ -533,6 +534,20 @@ impl Port for TrapPort<'_> {
             return Err(self.set_lost().into());
         }
         Ok(fresh.process.clone())
+    }
+
+    fn rusage(&mut self, thread: bool) -> Result<crate::Rusage, CallError> {
+        // The answer goes where the later calls of a batch would be: this batch has one.
+        const UNUSED: usize = 8;
+        let within = std::mem::offset_of!(layout::Slot, calls) + UNUSED * size_of::<layout::Call>();
+        let at = layout::CTL + u64::from(self.bind.slot) * layout::SLOT_SIZE + within as u64;
+        self.call(libc::SYS_getrusage as u64, [u64::from(thread), at, 0, 0, 0, 0])?;
+        let mut bytes = [0; RUSAGE_LEN];
+        let words = self.bind.words().calls.iter().skip(UNUSED).flat_map(|call| call.words.iter());
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
+        }
+        Ok(crate::cputime::from_bytes(&bytes))
     }
 
     fn single_step(&mut self, on: bool) -> Result<(), CallError> {

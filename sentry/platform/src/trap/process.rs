@@ -25,6 +25,8 @@ pub struct Process {
     pub silent: AtomicBool,
     /// The signal that ended it once it is dead, else -1.
     ended: AtomicI32,
+    /// What it has used, from when it is reaped.
+    pub last_usage: Arc<crate::cputime::LastUsage>,
     forker: Mutex<u32>,
     slots: Mutex<Slots>,
     spares: Mutex<Vec<Spare>>,
@@ -112,6 +114,7 @@ impl Process {
             ctl,
             silent: AtomicBool::new(false),
             ended: AtomicI32::new(-1),
+            last_usage: Arc::default(),
             // The first command came with the shared area.
             forker: Mutex::new(1),
             slots: Mutex::new(Slots { next: 1, free: Vec::new() }),
@@ -372,8 +375,16 @@ impl Drop for Process {
 }
 
 impl Space for Process {
-    fn cpu_time(&self) -> Option<std::time::Duration> {
+    fn cpu_time(&self) -> Option<crate::CpuTime> {
         crate::cputime::cpu_time(self.pid)
+    }
+
+    fn cpu_sum(&self) -> Option<Duration> {
+        crate::cputime::cpu_sum(self.pid)
+    }
+
+    fn on_reaped(&self, told: crate::Told) {
+        self.last_usage.tell(told);
     }
 
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault> {

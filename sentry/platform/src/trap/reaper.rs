@@ -1,6 +1,7 @@
 //! Learns that guest processes died, reaps them, tells their tasks.
 
 use super::process::Process;
+use crate::cputime::LastUsage;
 use crate::hostcalls;
 use parking_lot::Mutex;
 use rustix::event::epoll;
@@ -11,7 +12,15 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
-type Watched = Mutex<HashMap<u64, (Arc<OwnedFd>, Weak<Process>)>>;
+type Watched = Mutex<HashMap<u64, Looked>>;
+
+/// A process that is not reaped yet. What it has used is told even when nobody has the process any more.
+#[derive(Clone)]
+struct Looked {
+    pidfd: Arc<OwnedFd>,
+    last_usage: Arc<LastUsage>,
+    process: Weak<Process>,
+}
 
 /// The reaper's side that others see.
 pub struct Reaper {
@@ -39,7 +48,12 @@ impl Reaper {
     /// Looks after a process from now on.
     pub fn watch(&self, process: &Arc<Process>) -> io::Result<()> {
         let key = self.next.fetch_add(1, Relaxed);
-        self.watched.lock().insert(key, (process.pidfd.clone(), Arc::downgrade(process)));
+        let looked = Looked {
+            pidfd: process.pidfd.clone(),
+            last_usage: process.last_usage.clone(),
+            process: Arc::downgrade(process),
+        };
+        self.watched.lock().insert(key, looked);
         let added = epoll::add(
             &self.epoll,
             process.pidfd.as_fd(),
@@ -80,11 +94,12 @@ fn run(poll: &OwnedFd, watched: &Watched) {
             if key == u64::MAX {
                 return;
             }
-            let Some((pidfd, process)) = watched.lock().get(&key).cloned() else { continue };
-            let Some(signal) = hostcalls::reap(pidfd.as_fd()) else { continue };
-            let _ = epoll::delete(poll, pidfd.as_fd());
+            let Some(looked) = watched.lock().get(&key).cloned() else { continue };
+            let Some((signal, usage)) = hostcalls::reap(looked.pidfd.as_fd()) else { continue };
+            let _ = epoll::delete(poll, looked.pidfd.as_fd());
             watched.lock().remove(&key);
-            if let Some(process) = process.upgrade() {
+            looked.last_usage.set(usage);
+            if let Some(process) = looked.process.upgrade() {
                 process.on_exit(signal);
             }
         }

@@ -371,7 +371,7 @@ fn stat(asker: &Task, task: &Arc<Task>, thread: bool) -> Vec<u8> {
     let (process, tree) = (&task.process, &task.kernel.tree);
     let (pid, id) = (process.pid, if thread { task.tid() } else { process.pid });
     let comm = String::from_utf8_lossy(&task.comm.lock()).into_owned();
-    let ticks = crate::task::usage::of_task(task).as_millis() / 10;
+    let ticks = crate::task::usage::ticks(crate::task::usage::of_task(task));
     let start = process.started.as_millis() / 10;
     let size = total(task);
     let (ppid, pgid, sid) = (tree.parent(pid), tree.pgid(pid), tree.sid(pid));
