@@ -4,9 +4,9 @@ use crate::cx::Cx;
 use crate::fail::{Fail, Restart};
 use crate::signal::deliver::{self, Outcome};
 use crate::task::Task;
+use crate::time::ticks;
 use crate::wait::{do_later, take_deferred};
 use platform::{Abi, CallError, Event, Port, SyscallRequest, TaskSink, Verdict};
-use crate::time::ticks;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -168,6 +168,7 @@ fn attempt(task: &Arc<Task>, call: &mut Call, mut port: Option<&mut dyn Port>) -
                     call.timer =
                         Some(task.kernel.timers.arm(deadline, task.waiter.clone(), task.waiter.epoch()));
                 }
+                task.sleeps_deeply.store(block.restart == Restart::Uninterruptible, Relaxed);
                 let parked = task.waiter.park();
                 if parked {
                     task.parks.fetch_add(1, Relaxed);

@@ -160,6 +160,11 @@ impl Waiter {
         Waiter { state: AtomicU8::new(IDLE), epoch: AtomicU64::new(0), task }
     }
 
+    /// Whether its call waits just now.
+    pub fn is_parked(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == PARKED
+    }
+
     /// Begins an attempt: registrations of earlier ones are dead from here on.
     pub(crate) fn arm(&self) -> u64 {
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;

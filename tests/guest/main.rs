@@ -34,6 +34,7 @@ verbs! {
     pipe
     pread
     process
+    procfs
     read
     setid
     signal

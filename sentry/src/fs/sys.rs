@@ -33,17 +33,67 @@ fn text(name: &'static [u8], text: String) -> (&'static [u8], Arc<dyn Inode>) {
     )
 }
 
+/// Names of processors. The rest of a larger machine is only counted.
+const CPU_NAMES: [&[u8]; 64] = [
+    b"cpu0", b"cpu1", b"cpu2", b"cpu3", b"cpu4", b"cpu5", b"cpu6", b"cpu7", b"cpu8", b"cpu9", b"cpu10",
+    b"cpu11", b"cpu12", b"cpu13", b"cpu14", b"cpu15", b"cpu16", b"cpu17", b"cpu18", b"cpu19", b"cpu20",
+    b"cpu21", b"cpu22", b"cpu23", b"cpu24", b"cpu25", b"cpu26", b"cpu27", b"cpu28", b"cpu29", b"cpu30",
+    b"cpu31", b"cpu32", b"cpu33", b"cpu34", b"cpu35", b"cpu36", b"cpu37", b"cpu38", b"cpu39", b"cpu40",
+    b"cpu41", b"cpu42", b"cpu43", b"cpu44", b"cpu45", b"cpu46", b"cpu47", b"cpu48", b"cpu49", b"cpu50",
+    b"cpu51", b"cpu52", b"cpu53", b"cpu54", b"cpu55", b"cpu56", b"cpu57", b"cpu58", b"cpu59", b"cpu60",
+    b"cpu61", b"cpu62", b"cpu63",
+];
+
+/// One processor: a core of its own in the one package.
+fn processor(n: usize, cpus: usize) -> (&'static [u8], Arc<dyn Inode>) {
+    let (own, all) = (1u64 << (n & 63), u64::MAX >> (64 - cpus.clamp(1, 64)));
+    let (one, every) =
+        (format!("{n}\n"), if cpus > 1 { format!("0-{}\n", cpus - 1) } else { "0\n".to_owned() });
+    let mut names = vec![
+        text(b"core_id", one.clone()),
+        text(b"physical_package_id", "0\n".to_owned()),
+        text(b"die_id", "0\n".to_owned()),
+        text(b"cluster_id", one.clone()),
+    ];
+    for name in [&b"thread_siblings"[..], b"core_cpus", b"cluster_cpus"] {
+        names.push(text(name, format!("{own:x}\n")));
+    }
+    for name in [&b"thread_siblings_list"[..], b"core_cpus_list", b"cluster_cpus_list"] {
+        names.push(text(name, one.clone()));
+    }
+    for name in [&b"core_siblings"[..], b"package_cpus", b"die_cpus"] {
+        names.push(text(name, format!("{all:x}\n")));
+    }
+    for name in [&b"core_siblings_list"[..], b"package_cpus_list", b"die_cpus_list"] {
+        names.push(text(name, every.clone()));
+    }
+    let mut parts = vec![dir(b"topology", names), dir(b"node0", Vec::new())];
+    if n > 0 {
+        parts.push(text(b"online", "1\n".to_owned()));
+    }
+    dir(CPU_NAMES.get(n).copied().unwrap_or(b"cpu0"), parts)
+}
+
 /// Mounts /sys.
 pub(super) fn mount(vfs: &Vfs, cpus: usize) -> SysResult<()> {
     let range = if cpus > 1 { format!("0-{}\n", cpus.saturating_sub(1)) } else { "0\n".to_owned() };
-    let cpu = vec![
+    let mut cpu: Names = (0..cpus.min(CPU_NAMES.len())).map(|n| processor(n, cpus)).collect();
+    cpu.extend([
+        text(b"kernel_max", "8191\n".to_owned()),
         text(b"online", range.clone()),
         text(b"possible", range.clone()),
         text(b"present", range.clone()),
         text(b"offline", "\n".to_owned()),
         text(b"isolated", "\n".to_owned()),
+        dir(b"smt", vec![text(b"active", "0\n".to_owned()), text(b"control", "notsupported\n".to_owned())]),
+    ]);
+    let all = u64::MAX >> (64 - cpus.clamp(1, 64));
+    let node0 = vec![
+        text(b"cpulist", range),
+        text(b"cpumap", format!("{all:x}\n")),
+        text(b"distance", "10\n".to_owned()),
+        text(b"meminfo", "Node 0 MemTotal:              0 kB\n".to_owned()),
     ];
-    let node0 = vec![text(b"cpulist", range)];
     let node =
         vec![text(b"online", "0\n".to_owned()), text(b"possible", "0\n".to_owned()), dir(b"node0", node0)];
     let transparent = vec![

@@ -44,12 +44,12 @@ pub fn setdomainname(_cx: &mut Cx, _name: InBuf, _len: i32) -> SysResult {
 pub fn sysinfo(cx: &mut Cx, info: Out<Sysinfo>) -> SysResult {
     let host = rustix::system::sysinfo();
     let mut out = Sysinfo::new_zeroed();
-    out.uptime = time::now().as_secs() as i64;
+    out.uptime = time::ticks::uptime().as_secs().saturating_add(1) as i64;
     out.mem_unit = 1;
     let unit = u64::from(host.mem_unit.max(1));
     out.totalram = host.totalram.saturating_mul(unit);
     out.freeram = host.freeram.saturating_mul(unit);
     out.bufferram = host.bufferram.saturating_mul(unit);
-    out.procs = 1;
+    out.procs = u16::try_from(cx.kernel().tree.task_count()).unwrap_or(u16::MAX);
     cx.write_value(info.addr(), &out).map(|()| 0)
 }

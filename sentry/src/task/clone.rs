@@ -248,6 +248,12 @@ fn new_process(parent: &Arc<Task>, pid: i32, flags: u64) -> Arc<Process> {
     let exe = old.exe_file.lock().clone();
     *process.exe_file.lock() = exe;
     process.personality.store(old.personality.load(Ordering::Relaxed), Ordering::Relaxed);
+    for (to, from) in
+        [(&process.oom_score_adj, &old.oom_score_adj), (&process.oom_score_least, &old.oom_score_least)]
+    {
+        to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+    process.coredump_filter.store(old.coredump_filter.load(Ordering::Relaxed), Ordering::Relaxed);
     process.dumpable.store(old.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
     process
 }

@@ -99,6 +99,10 @@ pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
         tree.mm_put(&mm)
     };
     super::usage::leave(task);
+    if task.tid() == task.process.pid {
+        let comm = task.comm.lock().clone();
+        *task.process.epitaph.lock() = Some((comm, task.creds()));
+    }
     if last_user {
         super::usage::leave_space(kernel, &task.process, &*mm.space);
         mm.space.kill();
@@ -187,7 +191,7 @@ fn adopt(tree: &mut State, child: i32, reaper: i32, after: &mut Aftermath) {
         None => return,
     };
     if reaper == INIT && zombie {
-        tree.reap(child);
+        tree.forget(child);
         return;
     }
     if let Some(parent) = tree.nodes.get_mut(&reaper) {
@@ -248,7 +252,7 @@ impl super::tree::Node {
 fn tell_parent(tree: &mut State, pid: i32, after: &mut Aftermath) {
     let Some(node) = tree.nodes.get(&pid) else { return };
     let Some(parent) = tree.nodes.get(&node.parent).map(|p| p.process.clone()) else {
-        tree.reap(pid);
+        tree.forget(pid);
         return;
     };
     let mut signal = node.exit_signal;
@@ -269,7 +273,7 @@ fn tell_parent(tree: &mut State, pid: i32, after: &mut Aftermath) {
         after.signals.push((parent.clone(), info));
     }
     if reap {
-        tree.reap(pid);
+        tree.forget(pid);
     }
     after.wake.push(parent);
 }

@@ -3,6 +3,7 @@
 //! What a task shares with others is behind `Arc`s as in Linux: address space ([`Mm`]), descriptor table ([`FdTable`]), file-system
 //! context ([`FsContext`]), signal actions ([`SigHand`]).
 
+pub mod access;
 pub mod boot;
 pub mod clone;
 pub mod creds;
@@ -71,6 +72,8 @@ pub struct Task {
     pub sched: Lock<sched::Sched>,
     /// What the sentry has spent on its events, in [`crate::time::ticks`].
     pub served: AtomicU64,
+    /// Its current wait is not ended by signals.
+    pub(crate) sleeps_deeply: AtomicBool,
     /// Calls that had to wait.
     pub parks: AtomicU64,
     /// Nanoseconds of CPU time when it last asked for them.
@@ -125,6 +128,16 @@ pub struct Process {
     leader_status: AtomicI32,
     /// What it has used up to now, as far as it has ended.
     pub usage: Lock<usage::Usage>,
+    /// KiB that were resident when the host was last asked, 0: never.
+    pub rss_seen: AtomicU64,
+    /// /proc/pid/oom_score_adj, and the least value that somebody with the right to it has set.
+    pub oom_score_adj: AtomicI32,
+    /// See `oom_score_adj`.
+    pub oom_score_least: AtomicI32,
+    /// /proc/pid/coredump_filter.
+    pub coredump_filter: AtomicU32,
+    /// Name and credentials of the leader once it has ended.
+    pub(crate) epitaph: Lock<Option<(Vec<u8>, Arc<Creds>)>>,
     /// Timers that send signals.
     pub timers: crate::time::posix::ProcessTimers,
     /// The controlling terminal.
@@ -159,6 +172,11 @@ impl Process {
             dumpable: AtomicI32::new(1),
             leader_status: AtomicI32::new(0),
             usage: Lock::new(Level::Field, usage::Usage::default()),
+            rss_seen: AtomicU64::new(0),
+            oom_score_adj: AtomicI32::new(0),
+            oom_score_least: AtomicI32::new(0),
+            coredump_filter: AtomicU32::new(0x33),
+            epitaph: Lock::new(Level::Field, None),
             timers: crate::time::posix::ProcessTimers::default(),
             ctty: Lock::new(Level::Field, None),
             old_foreground: AtomicI32::new(0),
@@ -179,6 +197,27 @@ impl Process {
     /// Some living task, the leader if it lives.
     pub fn any_thread(&self) -> Option<Arc<Task>> {
         self.threads.lock().first().cloned()
+    }
+
+    /// Credentials: of its first living task, or what its leader had.
+    pub fn creds(&self) -> Arc<Creds> {
+        match self.any_thread() {
+            Some(task) => task.creds(),
+            None => self.epitaph.lock().as_ref().map(|(_, creds)| creds.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Name of its leader.
+    pub fn comm(&self) -> Vec<u8> {
+        let epitaph = self.epitaph.lock().as_ref().map(|(comm, _)| comm.clone());
+        epitaph.or_else(|| self.any_thread().map(|task| task.comm.lock().clone())).unwrap_or_default()
+    }
+
+    /// Signals queued for it and its tasks.
+    pub fn queued_signals(&self) -> u64 {
+        let shared = self.pending.lock().queue.len();
+        let own: usize = self.threads().iter().map(|task| task.signals.lock().queue.len()).sum();
+        shared.saturating_add(own) as u64
     }
 
     /// Signal actions.
@@ -240,6 +279,7 @@ impl Task {
             no_new_privs: AtomicBool::new(false),
             sched: Lock::new(Level::Field, sched::Sched::default()),
             served: AtomicU64::new(0),
+            sleeps_deeply: AtomicBool::new(false),
             parks: AtomicU64::new(0),
             cpu_seen: AtomicU64::new(0),
             dead: AtomicBool::new(false),

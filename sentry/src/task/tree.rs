@@ -86,6 +86,8 @@ pub struct State {
     last: i32,
     /// Numbers have been given a second time: any may be in use.
     wrapped: bool,
+    /// CPU time of processes that nobody waited for.
+    lost: platform::CpuTime,
     /// Tasks that use an address space, by its identity.
     mm_users: HashMap<usize, usize>,
     /// Somebody outside continues the first program when job control stops it.
@@ -175,6 +177,16 @@ impl State {
         INIT
     }
 
+    /// Takes a zombie out that nobody waits for.
+    pub(crate) fn forget(&mut self, pid: i32) {
+        if let Some(node) = self.nodes.get(&pid) {
+            let cpu = super::usage::legacy(&node.process).cpu;
+            self.lost.user = self.lost.user.saturating_add(cpu.user);
+            self.lost.system = self.lost.system.saturating_add(cpu.system);
+        }
+        self.reap(pid);
+    }
+
     /// Takes a zombie out for good.
     pub(crate) fn reap(&mut self, pid: i32) {
         if let Some(node) = self.nodes.remove(&pid)
@@ -231,6 +243,16 @@ impl Tree {
     /// Session of a process group; None when the group is empty.
     pub fn group_session(&self, pgid: i32) -> Option<i32> {
         self.state.lock().group(pgid).next().map(|n| n.sid)
+    }
+
+    /// CPU time of processes that ended and that nobody waited for.
+    pub fn lost_cpu(&self) -> platform::CpuTime {
+        self.state.lock().lost
+    }
+
+    /// How many pids and tids have been given, at most [`PID_MAX`].
+    pub fn pids_given(&self) -> i32 {
+        self.state.lock().last
     }
 
     /// Number of living tasks.

@@ -1,5 +1,8 @@
 //! /proc: processes, and the system as the sandbox sees it.
 
+mod cpu;
+mod mounts;
+mod net;
 mod pid;
 mod system;
 
@@ -68,6 +71,7 @@ impl Inode for Root {
             });
         }
         let mut pids: Vec<i32> = task.kernel.tree.processes().iter().map(|p| p.pid).collect();
+        pids.push(crate::task::tree::INIT);
         pids.sort_unstable();
         for pid in pids {
             let name = pid.to_string().into_bytes();
@@ -107,7 +111,9 @@ pub(super) fn mount(kernel: &Arc<Kernel>) -> SysResult<()> {
             Ok(format!("{}/task/{}", task.process.pid, task.tid()).into_bytes())
         }),
     ));
-    fixed.push((b"mounts", link(ino(&[b"mounts"]), (0, 0), |_| Ok(b"self/mounts".to_vec()))));
+    for (name, target) in [(&b"mounts"[..], "self/mounts"), (b"net", "self/net")] {
+        fixed.push((name, link(ino(&[name]), (0, 0), move |_| Ok(target.as_bytes().to_vec()))));
+    }
     let at = super::set_up::place(&kernel.vfs, b"/proc", true)?;
     kernel.vfs.mount(
         at,

@@ -6,11 +6,14 @@ use crate::fail::SysResult;
 use crate::kernel::Kernel;
 use crate::syscalls::uname::{RELEASE, VERSION};
 use crate::task::Task;
+use crate::task::usage;
+use crate::time::ticks::uptime;
 use crate::vfs::inode::Inode;
+use platform::CpuTime;
 use std::fmt::Write;
 use std::sync::Arc;
 
-type Names = Vec<(&'static [u8], Arc<dyn Inode>)>;
+pub(super) type Names = Vec<(&'static [u8], Arc<dyn Inode>)>;
 
 fn file(
     name: &'static [u8],
@@ -67,34 +70,61 @@ fn meminfo() -> Vec<u8> {
     out.into_bytes()
 }
 
-fn cpuinfo(cpus: usize) -> Vec<u8> {
-    let mut out = String::new();
-    let flags = "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 ht \
-                 syscall nx rdtscp lm constant_tsc rep_good nopl cpuid pni ssse3 cx16 sse4_1 sse4_2 popcnt";
-    for cpu in 0..cpus {
-        let _ = write!(
-            out,
-            "processor\t: {cpu}\nvendor_id\t: Unknown\nmodel name\t: lazaret\ncpu MHz\t\t: 2000.000\ncache size\t: 1024 KB\n\
-             physical id\t: 0\nsiblings\t: {cpus}\ncore id\t\t: {cpu}\ncpu cores\t: {cpus}\nfpu\t\t: yes\n\
-             flags\t\t: {flags}\nbogomips\t: 4000.00\nclflush size\t: 64\ncache_alignment\t: 64\n\
-             address sizes\t: 46 bits physical, 48 bits virtual\n\n"
-        );
+/// A generated file `name` of the directory called `of`.
+pub(super) fn named(
+    of: &'static [u8],
+    name: &'static [u8],
+    content: String,
+) -> (&'static [u8], Arc<dyn Inode>) {
+    let make = move |_: &Task| Ok(content.clone().into_bytes());
+    (name, text(ino(&[b"system", of, name]), 0o444, (0, 0), make))
+}
+
+/// CPU time of all processes, those that have ended too.
+fn cpu(task: &Task) -> CpuTime {
+    let tree = &task.kernel.tree;
+    let mut all = tree.lost_cpu();
+    for process in tree.processes() {
+        let own = usage::of_process(&process);
+        let children = process.usage.lock().children.cpu;
+        all.user = all.user.saturating_add(own.user).saturating_add(children.user);
+        all.system = all.system.saturating_add(own.system).saturating_add(children.system);
     }
-    out.into_bytes()
+    all
+}
+
+fn running(task: &Task) -> usize {
+    let tasks: Vec<_> = task.kernel.tree.lock().tasks.values().cloned().collect();
+    tasks.iter().filter(|t| t.state_letter() == 'R').count()
 }
 
 fn stat(task: &Task, cpus: usize) -> Vec<u8> {
-    let now = crate::time::now();
-    let ticks = now.as_millis() / 10;
-    let mut out = format!("cpu  0 0 0 {} 0 0 0 0 0 0\n", ticks.saturating_mul(cpus as u128));
+    let used = cpu(task);
+    let (user, system) = (usage::ticks(used.user), usage::ticks(used.system));
+    let count = i64::try_from(cpus).unwrap_or(1).max(1);
+    let idle =
+        usage::ticks(uptime()).saturating_mul(count).saturating_sub(user.saturating_add(system)).max(0);
+    let mut out = format!("cpu  {user} 0 {system} {idle} 0 0 0 0 0 0\n");
     for cpu in 0..cpus {
-        let _ = writeln!(out, "cpu{cpu} 0 0 0 {ticks} 0 0 0 0 0 0");
+        // Which processor ran what is the host's affair: equal shares.
+        let _ = writeln!(out, "cpu{cpu} {} 0 {} {} 0 0 0 0 0 0", user / count, system / count, idle / count);
     }
-    let boot = crate::time::realtime().saturating_sub(now).as_secs();
-    let count = task.kernel.tree.task_count();
-    let _ =
-        write!(out, "intr 0\nctxt 0\nbtime {boot}\nprocesses {count}\nprocs_running 1\nprocs_blocked 0\n");
+    let boot = crate::time::realtime().saturating_sub(uptime()).as_secs();
+    let (made, run) = (task.kernel.tree.pids_given(), running(task));
+    let _ = write!(
+        out,
+        "intr 0\nctxt 0\nbtime {boot}\nprocesses {made}\nprocs_running {run}\nprocs_blocked 0\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n"
+    );
     out.into_bytes()
+}
+
+/// The average number of processors used since the sandbox began, in place of averages over the last minutes.
+fn loadavg(task: &Task) -> Vec<u8> {
+    let used = usage::sum(cpu(task)).as_secs_f64();
+    let load = used / uptime().as_secs_f64().max(1.0);
+    let (run, count) = (running(task), task.kernel.tree.task_count());
+    let last = task.kernel.tree.pids_given();
+    format!("{load:.2} {load:.2} {load:.2} {run}/{count} {last}\n").into_bytes()
 }
 
 /// The fixed files of /proc.
@@ -198,20 +228,20 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
     ];
     vec![
         file(b"version", |_| Ok(version().into_bytes())),
-        file(b"cpuinfo", move |_| Ok(cpuinfo(cpus))),
+        file(b"cpuinfo", move |_| Ok(super::cpu::info(cpus))),
         file(b"meminfo", |_| Ok(meminfo())),
         file(b"stat", move |task| Ok(stat(task, cpus))),
-        file(b"uptime", move |_| {
-            let up = crate::time::now().as_secs_f64();
-            Ok(format!("{up:.2} {:.2}\n", up * cpus as f64).into_bytes())
+        file(b"uptime", move |task| {
+            let up = uptime().as_secs_f64();
+            let idle = (up * cpus as f64 - usage::sum(cpu(task)).as_secs_f64()).max(0.0);
+            Ok(format!("{up:.2} {idle:.2}\n").into_bytes())
         }),
-        file(b"loadavg", |task| {
-            let count = task.kernel.tree.task_count();
-            Ok(format!("0.00 0.00 0.00 1/{count} {}\n", task.tid()).into_bytes())
-        }),
+        file(b"loadavg", |task| Ok(loadavg(task))),
         line(b"cmdline", "lazaret"),
         file(b"filesystems", |_| {
-            Ok(b"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tpipefs\nnodev\tsockfs\nnodev\tdevpts\nnodev\toverlay\n".to_vec())
+            let names =
+                ["sysfs", "tmpfs", "proc", "pipefs", "sockfs", "devpts", "overlay", "cgroup2", "mqueue"];
+            Ok(names.iter().map(|name| format!("nodev\t{name}\n")).collect::<String>().into_bytes())
         }),
         file(b"swaps", |_| Ok(b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_vec())),
         file(b"devices", |_| {
@@ -221,6 +251,30 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         file(b"partitions", |_| Ok(b"major minor  #blocks  name\n\n".to_vec())),
         file(b"diskstats", |_| Ok(Vec::new())),
         file(b"vmstat", |_| Ok(b"nr_free_pages 0\npgfault 0\npgmajfault 0\n".to_vec())),
+        file(b"interrupts", move |_| Ok(interrupts(cpus))),
+        file(b"locks", |_| Ok(Vec::new())),
+        file(b"misc", |_| Ok(Vec::new())),
+        file(b"zoneinfo", |_| Ok(Vec::new())),
+        file(b"execdomains", |_| Ok(b"0-0\tLinux           \t[kernel]\n".to_vec())),
+        dir(b"tty", vec![named(b"tty", b"drivers", TTY_DRIVERS.into())]),
+        dir(
+            b"sysvipc",
+            vec![
+                named(b"sysvipc", b"msg", SYSV_MSG.into()),
+                named(b"sysvipc", b"sem", SYSV_SEM.into()),
+                named(b"sysvipc", b"shm", SYSV_SHM.into()),
+            ],
+        ),
+        dir(b"fs", Vec::new()),
+        dir(b"bus", Vec::new()),
+        dir(b"irq", Vec::new()),
+        dir(
+            b"pressure",
+            [&b"cpu"[..], b"io", b"memory"]
+                .into_iter()
+                .map(|name| named(b"pressure", name, PRESSURE.into()))
+                .collect(),
+        ),
         file(b"cgroups", |_| Ok(b"#subsys_name\thierarchy\tnum_cgroups\tenabled\n".to_vec())),
         dir(
             b"sys",
@@ -233,6 +287,22 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
             ],
         ),
     ]
+}
+
+const SYSV_MSG: &str = "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n";
+const SYSV_SEM: &str =
+    "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n";
+const SYSV_SHM: &str = "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n";
+const TTY_DRIVERS: &str = "/dev/tty             /dev/tty        5       0 system:/dev/tty\n\
+                           /dev/ptmx            /dev/ptmx       5       2 system\n\
+                           pty_slave            /dev/pts      136 0-1048575 pty:slave\n\
+                           pty_master           /dev/ptm      128 0-1048575 pty:master\n";
+const PRESSURE: &str =
+    "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+
+fn interrupts(cpus: usize) -> Vec<u8> {
+    let heads: String = (0..cpus).map(|cpu| format!("{:>11}", format!("CPU{cpu}"))).collect();
+    format!("    {heads}\n").into_bytes()
 }
 
 /// A random UUID (version 4) of these bytes.

@@ -1,0 +1,328 @@
+//! /proc/PID and /proc/PID/task/TID: directories. Their files are in [`files`].
+
+mod files;
+mod init;
+mod maps;
+mod mem;
+mod status;
+
+use super::super::pseudo::{Fixed, Link, ino};
+use super::{FS, number};
+use crate::fail::SysResult;
+use crate::kernel::Kernel;
+use crate::task::tree::INIT;
+use crate::task::{Process, Task, access};
+use crate::vfs::attr::Attr;
+use crate::vfs::inode::{Caching, Inode, Listed, StatFs};
+use crate::vfs::path::Path;
+use files::{FILES, PidFile};
+use std::sync::Arc;
+use syscall_table::abi::S_IFDIR;
+use syscall_table::abi::open::SEEK_CUR;
+use syscall_table::errno::Errno;
+
+const LINKS: [&[u8]; 3] = [b"exe", b"cwd", b"root"];
+
+/// What a directory is about, looked up anew each time: a process that is gone has none.
+#[derive(Clone, Copy)]
+struct Who {
+    /// The number in the path.
+    id: i32,
+    /// Below `task`: one thread, not a process.
+    thread: bool,
+}
+
+/// A process, and the task that its directory shows: its leader, or the thread. None: ended.
+struct Subject {
+    kernel: Arc<Kernel>,
+    process: Arc<Process>,
+    task: Option<Arc<Task>>,
+}
+
+impl Who {
+    fn find(self, asker: &Task) -> SysResult<Subject> {
+        let kernel = asker.kernel.clone();
+        let tree = asker.kernel.tree.lock();
+        let task = tree.tasks.get(&self.id).cloned();
+        match (task, tree.nodes.get(&self.id)) {
+            (Some(task), _) => Ok(Subject { kernel, process: task.process.clone(), task: Some(task) }),
+            // A zombie, or a leader that ended before its group.
+            (None, Some(node)) => Ok(Subject { kernel, process: node.process.clone(), task: None }),
+            (None, None) => Err(Errno::ESRCH.into()),
+        }
+    }
+
+    /// The living task, if the asker may look inside it (ptrace(2), "Ptrace access mode checking").
+    fn traced(self, asker: &Task) -> SysResult<Arc<Task>> {
+        let subject = self.find(asker)?;
+        if !access::may_trace(asker, &subject.process) {
+            return Err(Errno::EACCES.into());
+        }
+        subject.task.ok_or(Errno::ENOENT.into())
+    }
+}
+
+/// Owner of a process's files: root's when it is not dumpable (prctl(2), PR_SET_DUMPABLE).
+fn owner(process: &Process, directory: bool) -> (u32, u32) {
+    use std::sync::atomic::Ordering::Relaxed;
+    if !directory && process.dumpable.load(Relaxed) != 1 {
+        return (0, 0);
+    }
+    let creds = process.creds();
+    (creds.euid, creds.egid)
+}
+
+/// A directory of a process.
+struct Dir {
+    who: Who,
+    what: What,
+    process: Arc<Process>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Process,
+    Thread,
+    Tasks,
+    Fds,
+    FdInfos,
+    MapFiles,
+    Attr,
+    Namespaces,
+}
+
+/// Directories of a process or thread.
+const DIRS: [(&[u8], What); 6] = [
+    (b"fd", What::Fds),
+    (b"fdinfo", What::FdInfos),
+    (b"map_files", What::MapFiles),
+    (b"attr", What::Attr),
+    (b"ns", What::Namespaces),
+    (b"task", What::Tasks),
+];
+
+/// Namespaces, of which there is one each.
+const NAMESPACES: [&str; 10] =
+    ["cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "time", "time_for_children", "user", "uts"];
+
+/// /proc/PID.
+pub(super) fn directory(asker: &Task, pid: i32) -> SysResult<Arc<dyn Inode>> {
+    if pid == INIT {
+        return Ok(init::directory());
+    }
+    let who = Who { id: pid, thread: false };
+    let subject = who.find(asker).map_err(|_| Errno::ENOENT)?;
+    Ok(Arc::new(Dir { who, what: What::Process, process: subject.process }))
+}
+
+impl Dir {
+    fn number(&self, name: &[u8]) -> u64 {
+        let thread = u8::from(self.who.thread);
+        ino(&[b"pid", self.who.id.to_string().as_bytes(), &[self.what as u8, thread], name])
+    }
+
+    fn sub(&self, what: What) -> Arc<dyn Inode> {
+        Arc::new(Dir { who: self.who, what, process: self.process.clone() })
+    }
+
+    fn owner(&self) -> (u32, u32) {
+        owner(&self.process, matches!(self.what, What::Process | What::Thread))
+    }
+
+    fn entry(&self, asker: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
+        if let Some(file) = FILES.iter().find(|f| f.name == name && (!self.who.thread || f.threads)) {
+            let thread = self.what == What::Thread;
+            return Ok(Arc::new(PidFile::new(self.who, file, thread, self.number(name), self.owner())));
+        }
+        if let Some((_, what)) = DIRS.iter().find(|(n, _)| *n == name)
+            && !(self.who.thread && matches!(what, What::Tasks | What::MapFiles))
+        {
+            return Ok(self.sub(*what));
+        }
+        match name {
+            b"exe" | b"cwd" | b"root" => Ok(self.place_link(name)),
+            b"net" => {
+                let names = super::net::files(&asker.kernel);
+                Ok(Arc::new(Fixed { fs: FS, ino: self.number(name), names }))
+            }
+            _ => Err(Errno::ENOENT.into()),
+        }
+    }
+}
+
+impl Inode for Dir {
+    fn kind(&self) -> u32 {
+        S_IFDIR
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        let mode = match self.what {
+            What::Fds | What::MapFiles => 0o500,
+            What::Namespaces => 0o511,
+            _ => 0o555,
+        };
+        Ok(FS.attr(self.number(b""), S_IFDIR | mode, self.owner()))
+    }
+
+    fn caching(&self) -> Caching {
+        Caching::Never
+    }
+
+    fn given(&self) -> bool {
+        true
+    }
+
+    fn lookup(&self, asker: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
+        let subject = self.who.find(asker).map_err(|_| Errno::ENOENT)?;
+        let who = self.who;
+        match self.what {
+            What::Tasks => {
+                let id = number(name).ok_or(Errno::ENOENT)?;
+                let who = Who { id, thread: true };
+                let thread = who.find(asker).map_err(|_| Errno::ENOENT)?;
+                if !Arc::ptr_eq(&thread.process, &subject.process) {
+                    return Err(Errno::ENOENT.into());
+                }
+                Ok(Arc::new(Dir { who, what: What::Thread, process: thread.process }))
+            }
+            What::Fds => {
+                let fd = number(name).ok_or(Errno::ENOENT)?;
+                who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
+                Ok(Arc::new(Link {
+                    fs: FS,
+                    ino: self.number(name),
+                    owner: self.owner(),
+                    text: Box::new(move |asker| fd_text(asker, who, fd)),
+                    follow: Some(Box::new(move |asker| {
+                        let file = who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
+                        match &file.path {
+                            Some(path) => Ok(Some(path.clone())),
+                            None => asker.kernel.vfs.nameless(&file).map(Some),
+                        }
+                    })),
+                }))
+            }
+            What::FdInfos => {
+                let fd = number(name).ok_or(Errno::ENOENT)?;
+                who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
+                Ok(super::text(self.number(name), 0o400, self.owner(), move |asker| {
+                    let (file, cloexec) = who.traced(asker)?.files().get_with_flag(fd)?;
+                    let flags = file.flags() | if cloexec { 0o2_000_000 } else { 0 };
+                    let mount = file.path.as_ref().map_or(1, |p| p.mount.id);
+                    // Held while this very file is read.
+                    let own = file.ops.seek_own(0, SEEK_CUR).map(|pos| pos.unwrap_or(0));
+                    let pos = own.or(file.pos.peek()).unwrap_or(0);
+                    let ino = file.ops.attr().map_or(0, |a| a.ino);
+                    Ok(format!("pos:\t{pos}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{ino}\n")
+                        .into_bytes())
+                }))
+            }
+            What::MapFiles => {
+                who.traced(asker)?;
+                Err(Errno::ENOENT.into())
+            }
+            What::Attr => Err(Errno::ENOENT.into()),
+            What::Namespaces => {
+                let at = NAMESPACES.iter().position(|n| n.as_bytes() == name).ok_or(Errno::ENOENT)?;
+                let label = NAMESPACES.get(at).copied().unwrap_or_default();
+                let label = label.strip_suffix("_for_children").unwrap_or(label);
+                let first = NAMESPACES.iter().position(|n| *n == label).unwrap_or(at);
+                let target = format!("{label}:[{}]", 4_026_531_834_usize.saturating_add(first));
+                Ok(super::link(self.number(name), self.owner(), move |asker| {
+                    who.traced(asker)?;
+                    Ok(target.clone().into_bytes())
+                }))
+            }
+            What::Process | What::Thread => self.entry(asker, name),
+        }
+    }
+
+    fn list_for(&self, asker: &Task) -> SysResult<Arc<Vec<Listed>>> {
+        let subject = self.who.find(asker)?;
+        let mut all = Vec::new();
+        let mut add =
+            |name: &[u8], kind| all.push(Listed { name: name.into(), ino: self.number(name), kind });
+        match self.what {
+            What::Tasks => {
+                let mut tids: Vec<i32> = subject.process.threads().iter().map(|t| t.tid()).collect();
+                // A leader that ended is listed as long as its group.
+                if !tids.contains(&subject.process.pid) {
+                    tids.push(subject.process.pid);
+                }
+                tids.sort_unstable();
+                tids.iter().for_each(|tid| add(tid.to_string().as_bytes(), 4));
+            }
+            What::Fds | What::FdInfos => {
+                if !access::may_trace(asker, &subject.process) {
+                    return Err(Errno::EACCES.into());
+                }
+                let kind = if self.what == What::Fds { 10 } else { 8 };
+                for fd in subject.task.map(|t| t.files().numbers()).unwrap_or_default() {
+                    add(fd.to_string().as_bytes(), kind);
+                }
+            }
+            What::MapFiles => {
+                if !access::may_trace(asker, &subject.process) {
+                    return Err(Errno::EACCES.into());
+                }
+            }
+            What::Attr => {}
+            What::Namespaces => NAMESPACES.iter().for_each(|name| add(name.as_bytes(), 10)),
+            What::Process | What::Thread => {
+                let thread = self.who.thread;
+                FILES.iter().filter(|f| !thread || f.threads).for_each(|file| add(file.name, 8));
+                LINKS.iter().for_each(|name| add(name, 10));
+                for (name, what) in DIRS {
+                    if !(thread && matches!(what, What::Tasks | What::MapFiles)) {
+                        add(name, 4);
+                    }
+                }
+                add(b"net", 4);
+            }
+        }
+        Ok(Arc::new(all))
+    }
+
+    fn statfs(&self) -> SysResult<StatFs> {
+        FS.statfs()
+    }
+}
+
+impl Dir {
+    fn place_link(&self, name: &[u8]) -> Arc<dyn Inode> {
+        let (who, which) = (self.who, name.first().copied().unwrap_or(0));
+        let find = move |asker: &Task| -> SysResult<Path> {
+            let task = who.traced(asker)?;
+            let vfs = &task.kernel.vfs;
+            match which {
+                b'c' => vfs.cwd_of(&task),
+                b'r' => vfs.root_of(&task),
+                _ => {
+                    let file = task.process.exe_file.lock().clone();
+                    file.and_then(|f| f.path.clone()).ok_or(Errno::ENOENT.into())
+                }
+            }
+        };
+        Arc::new(Link {
+            fs: FS,
+            ino: self.number(name),
+            owner: self.owner(),
+            text: Box::new(move |asker| {
+                let root = asker.kernel.vfs.root_of(asker)?;
+                Ok(find(asker)?.display(Some(&root)))
+            }),
+            follow: Some(Box::new(move |asker| find(asker).map(Some))),
+        })
+    }
+}
+
+fn fd_text(asker: &Task, who: Who, fd: i32) -> SysResult<Vec<u8>> {
+    let file = who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
+    match &file.path {
+        Some(path) => {
+            let root = asker.kernel.vfs.root_of(asker)?;
+            Ok(path.display(Some(&root)))
+        }
+        None => Ok(file.ops.describe().into_bytes()),
+    }
+}
