@@ -16,6 +16,7 @@ macro_rules! verbs {
 
 verbs! {
     attr
+    clone
     close
     dup
     exec
@@ -55,6 +56,7 @@ const HELPERS: &[(&str, Helper)] = &[
     ("hostile", hostile::run),
     ("credentials", setid::show),
     ("on_stack", memlimit::on_stack),
+    ("churn", threads::churn),
 ];
 
 mod hostile;

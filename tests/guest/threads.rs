@@ -339,3 +339,21 @@ fn vfork_and_exec_often() {
         eq(status.expect("a program").code(), Some(i));
     }
 }
+
+/// Does what its standard input says, a line at a time, and answers each with `done`: `thread N`, `fork N`,
+/// `exec N`.
+pub fn churn(_: &[String]) -> i32 {
+    for line in std::io::stdin().lines().map_while(Result::ok) {
+        let Some((what, count)) = line.split_once(' ') else { return 1 };
+        for _ in 0..count.parse::<u32>().unwrap_or(0) {
+            match what {
+                "thread" => drop(small(|| ()).join()),
+                "fork" => exits(child(|| 3), 3),
+                "exec" => drop(std::process::Command::new("/bin/true").status().expect("a program")),
+                _ => return 1,
+            }
+        }
+        println!("done");
+    }
+    0
+}

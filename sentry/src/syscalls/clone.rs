@@ -62,7 +62,11 @@ pub fn clone3(cx: &mut Cx, cl_args: InBuf, size: usize) -> SysResult {
     for (to, from) in args.as_mut_bytes().iter_mut().zip(&raw) {
         *to = *from;
     }
-    if args.set_tid != 0 || args.set_tid_size != 0 {
+    // One entry for each level of pid namespaces.
+    if args.set_tid_size > 32 || (args.set_tid == 0) != (args.set_tid_size == 0) {
+        return Err(Errno::EINVAL.into());
+    }
+    if args.set_tid != 0 {
         return Err(Fail::gap(Errno::EPERM, "clone3 set_tid"));
     }
     let bad = args.flags & (CSIGNAL & !CLONE_NEWTIME | CLONE_DETACHED) != 0

@@ -13,11 +13,15 @@ use syscall_table::abi::sigaction::*;
 use syscall_table::errno::Errno;
 
 pub fn pidfd_open(cx: &mut Cx, pid: Pid, flags: PidfdFlags) -> SysResult {
-    if flags.has(PIDFD_THREAD) {
-        return Err(Fail::gap(Errno::EINVAL, "pidfd_open flag PIDFD_THREAD"));
-    }
-    if flags.unknown(PIDFD_NONBLOCK) != 0 || pid.raw() <= 0 {
+    if flags.unknown(PIDFD_NONBLOCK | PIDFD_THREAD) != 0 || pid.raw() <= 0 {
         return Err(Errno::EINVAL.into());
+    }
+    let limit = cx.task.process.limit(RLIMIT_NOFILE);
+    let nonblock = (flags.bits() & PIDFD_NONBLOCK) as i32;
+    if flags.has(PIDFD_THREAD) {
+        let task = cx.kernel().tree.task(pid.raw())?;
+        let fd = cx.task.files().install(pidfd::thread_file(&task, nonblock), true, 0, limit)?;
+        return Ok(fd as u64);
     }
     let process = match cx.kernel().tree.process(pid.raw()) {
         Ok(process) => process,
@@ -25,8 +29,6 @@ pub fn pidfd_open(cx: &mut Cx, pid: Pid, flags: PidfdFlags) -> SysResult {
         Err(_) if cx.kernel().tree.task(pid.raw()).is_ok() => return Err(Errno::ENOENT.into()),
         Err(fail) => return Err(fail),
     };
-    let nonblock = (flags.bits() & PIDFD_NONBLOCK) as i32;
-    let limit = cx.task.process.limit(RLIMIT_NOFILE);
     let fd = cx.task.files().install(pidfd::file(&process, nonblock), true, 0, limit)?;
     Ok(fd as u64)
 }
@@ -38,10 +40,21 @@ pub fn pidfd_send_signal(
     info: In<Siginfo>,
     flags: PidfdFlags,
 ) -> SysResult {
-    if flags.unknown(PIDFD_SIGNAL_THREAD_GROUP) != 0 {
-        return Err(Fail::gap(Errno::EINVAL, "pidfd_send_signal flags"));
+    let scopes = PIDFD_SIGNAL_THREAD | PIDFD_SIGNAL_THREAD_GROUP | PIDFD_SIGNAL_PROCESS_GROUP;
+    if flags.unknown(scopes) != 0 || flags.bits().count_ones() > 1 {
+        return Err(Errno::EINVAL.into());
     }
-    let process = pidfd::process(&*cx.task.files().get(pidfd.raw())?)?;
+    if flags.has(PIDFD_SIGNAL_PROCESS_GROUP) {
+        return Err(Fail::gap(Errno::EINVAL, "pidfd_send_signal flag PIDFD_SIGNAL_PROCESS_GROUP"));
+    }
+    let file = cx.task.files().get(pidfd.raw())?;
+    let process = pidfd::process(&file)?;
+    let thread = match pidfd::thread(&file) {
+        Some(thread) if !flags.has(PIDFD_SIGNAL_THREAD_GROUP) => Some(thread.ok_or(Errno::ESRCH)?),
+        // The leader, whom a descriptor of the process stands for.
+        None if flags.has(PIDFD_SIGNAL_THREAD) => Some(cx.kernel().tree.task(process.pid)?),
+        _ => None,
+    };
     if !(0..=SIGRTMAX).contains(&sig.raw()) {
         return Err(Errno::EINVAL.into());
     }
@@ -61,7 +74,7 @@ pub fn pidfd_send_signal(
     if process.thread_count() == 0 && cx.kernel().tree.process(process.pid).is_err() {
         return Err(Errno::ESRCH.into());
     }
-    deliver(cx, &process, None, info)?;
+    deliver(cx, &process, thread.as_ref(), info)?;
     Ok(0)
 }
 

@@ -68,6 +68,9 @@ const NAMESPACES: u64 = CLONE_NEWTIME
     | CLONE_NEWNET
     | CLONE_INTO_CGROUP;
 
+/// One past the highest user address.
+const TASK_SIZE: u64 = 0x7fff_ffff_f000;
+
 #[derive(Default)]
 struct Waiting {
     child: Option<(i32, Arc<Vfork>)>,
@@ -96,7 +99,11 @@ fn check(request: &Request) -> SysResult<()> {
         || has(CLONE_CLEAR_SIGHAND | CLONE_SIGHAND)
         || has(CLONE_PIDFD | CLONE_DETACHED)
         || !(0..=64).contains(&request.exit_signal);
-    if bad { Err(Errno::EINVAL.into()) } else { Ok(()) }
+    if bad {
+        return Err(Errno::EINVAL.into());
+    }
+    // do_arch_prctl_64 refuses a base that is no user address.
+    if has(CLONE_SETTLS) && request.tls >= TASK_SIZE { Err(Errno::EPERM.into()) } else { Ok(()) }
 }
 
 /// Makes the child; for CLONE_VFORK blocks until it lets go of the memory.
@@ -179,8 +186,16 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
 
     let pidfd = if has(CLONE_PIDFD) {
         let limit = parent.process.limit(RLIMIT_NOFILE);
-        let fd = parent.files().install(super::pidfd::file(&process, 0), true, 0, limit)?;
-        cx.write_value(request.pidfd, &fd)?;
+        let file = if has(CLONE_THREAD) {
+            super::pidfd::thread_file(&child, 0)
+        } else {
+            super::pidfd::file(&process, 0)
+        };
+        let fd = parent.files().install(file, true, 0, limit)?;
+        if let Err(fail) = cx.write_value(request.pidfd, &fd) {
+            drop(parent.files().remove(fd));
+            return Err(fail);
+        }
         Some(fd)
     } else {
         None

@@ -110,6 +110,8 @@ pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
         task.control().kick();
     }
     task.waiter.disarm();
+    // For descriptors of this thread.
+    task.process.exit_wait.wake(Ready::IN);
     release_vfork(task);
     let files = std::mem::take(&mut *task.files.lock());
     // The last reference closes the descriptors, which may wake others: no lock is held here.
