@@ -156,9 +156,16 @@ fn no_leak(platform: &'static str) -> Result<(), Failed> {
     drop(to);
     child.wait()?;
     println!("holdings on {platform}: {before:?} KiB, descriptors, threads, then {after:?}");
-    let (rss, fds, threads) =
-        (after[0].saturating_sub(before[0]), after[1].saturating_sub(before[1]), after[2].saturating_sub(before[2]));
-    if rss <= 1024 && fds <= 4 && threads <= 4 { Ok(()) } else { Err(format!("{before:?} became {after:?}").into()) }
+    let (rss, fds, threads) = (
+        after[0].saturating_sub(before[0]),
+        after[1].saturating_sub(before[1]),
+        after[2].saturating_sub(before[2]),
+    );
+    if rss <= 1024 && fds <= 4 && threads <= 4 {
+        Ok(())
+    } else {
+        Err(format!("{before:?} became {after:?}").into())
+    }
 }
 
 fn main() {
