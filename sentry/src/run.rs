@@ -73,7 +73,7 @@ impl TaskSink for Task {
         let Some(task) = self.me() else { return Verdict::Exit };
         let begun = ticks::read();
         let verdict = on_event(&task, event, port);
-        task.served.fetch_add(ticks::read().saturating_sub(begun), Relaxed);
+        task.served.fetch_add(ticks::since(begun), Relaxed);
         drain();
         verdict
     }
@@ -294,7 +294,7 @@ pub fn drain() {
         for task in tasks {
             let begun = ticks::read();
             resume(&task);
-            task.served.fetch_add(ticks::read().saturating_sub(begun), Relaxed);
+            task.served.fetch_add(ticks::since(begun), Relaxed);
         }
     }
 }

@@ -37,13 +37,17 @@ verbs! {
     process
     procfs
     read
+    rlimit
     setid
+    sigfault
+    sigframe
     signal
     socket
     splice
     stat
     threads
     time
+    timers
     wait
     write
 }

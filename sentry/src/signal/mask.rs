@@ -3,7 +3,7 @@
 use super::UNMASKABLE;
 use crate::task::Task;
 use std::sync::atomic::Ordering;
-use syscall_table::abi::sigaction::Siginfo;
+use syscall_table::abi::sigaction::{SIGALRM, Siginfo};
 
 /// The current mask.
 pub fn get(task: &Task) -> u64 {
@@ -58,15 +58,23 @@ pub fn pending(task: &Task) -> u64 {
 ///
 /// Register on [`Process::signal_wait`](crate::task::Process::signal_wait) before.
 pub fn take(task: &Task, wanted: u64) -> Option<Siginfo> {
-    let taken = {
-        let mut shared = task.process.pending.lock();
-        let mut private = task.signals.lock();
-        private.queue.take(wanted).or_else(|| shared.queue.take(wanted))
-    };
-    if taken.is_some() {
+    loop {
+        let (info, mark) = {
+            let mut shared = task.process.pending.lock();
+            let mut private = task.signals.lock();
+            private.queue.take(wanted).or_else(|| shared.queue.take(wanted))?
+        };
         refresh(task);
+        if info.si_signo == SIGALRM {
+            task.process.timers.alarm_taken();
+        }
+        match mark.map(|mark| mark.delivered()) {
+            None => return Some(info),
+            Some(Some(overrun)) => return Some(info.with_overrun(overrun)),
+            // Its timer was set anew or deleted.
+            Some(None) => {}
+        }
     }
-    taken
 }
 
 /// Recomputes whether the task must look at its signals.

@@ -1,13 +1,21 @@
-//! Pending signals: standard ones once each, real-time ones queued.
+//! Pending signals: standard ones once each, real-time ones and those of timers queued.
 
 use super::{SYNCHRONOUS, bit};
+use crate::time::posix::Mark;
 use std::collections::VecDeque;
 use syscall_table::abi::sigaction::*;
+
+#[derive(Clone)]
+struct Entry {
+    info: Siginfo,
+    /// Of a signal that a timer sent.
+    mark: Option<Mark>,
+}
 
 /// Pending signals in order of arrival.
 #[derive(Default, Clone)]
 pub struct Queue {
-    list: VecDeque<Siginfo>,
+    list: VecDeque<Entry>,
     set: u64,
 }
 
@@ -29,34 +37,39 @@ impl Queue {
 
     /// Adds a signal. A standard signal that is pending already is not queued again.
     pub fn push(&mut self, info: Siginfo) {
-        let signal = info.si_signo;
-        if signal < SIGRTMIN && self.set & bit(signal) != 0 {
+        if info.si_signo < SIGRTMIN && self.set & bit(info.si_signo) != 0 {
             return;
         }
-        self.set |= bit(signal);
-        self.list.push_back(info);
+        self.set |= bit(info.si_signo);
+        self.list.push_back(Entry { info, mark: None });
+    }
+
+    /// Adds a timer's signal, whatever else is pending: each timer has a place of its own, at most one at a time.
+    pub fn push_timer(&mut self, info: Siginfo, mark: Mark) {
+        self.set |= bit(info.si_signo);
+        self.list.push_back(Entry { info, mark: Some(mark) });
     }
 
     /// Takes the next signal of `wanted`: synchronous ones first, then by number, then by arrival.
-    pub fn take(&mut self, wanted: u64) -> Option<Siginfo> {
+    pub fn take(&mut self, wanted: u64) -> Option<(Siginfo, Option<Mark>)> {
         let ready = self.set & wanted;
         let first = if ready & SYNCHRONOUS != 0 { ready & SYNCHRONOUS } else { ready };
         if first == 0 {
             return None;
         }
         let signal = first.trailing_zeros() as i32 + 1;
-        let at = self.list.iter().position(|i| i.si_signo == signal)?;
-        let info = self.list.remove(at);
-        if !self.list.iter().any(|i| i.si_signo == signal) {
+        let at = self.list.iter().position(|e| e.info.si_signo == signal)?;
+        let entry = self.list.remove(at)?;
+        if !self.list.iter().any(|e| e.info.si_signo == signal) {
             self.set &= !bit(signal);
         }
-        info
+        Some((entry.info, entry.mark))
     }
 
     /// Drops all signals of a mask.
     pub fn flush(&mut self, mask: u64) {
         if self.set & mask != 0 {
-            self.list.retain(|i| bit(i.si_signo) & mask == 0);
+            self.list.retain(|e| bit(e.info.si_signo) & mask == 0);
             self.set &= !mask;
         }
     }

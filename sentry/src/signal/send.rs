@@ -1,10 +1,12 @@
 //! Sending signals.
 
+use super::queue::Queue;
 use super::{IGNORED, STOPPING, bit};
 use crate::fail::SysResult;
 use crate::kernel::Kernel;
 use crate::task::creds::Creds;
 use crate::task::{Process, Task, exit};
+use crate::time::posix::Mark;
 use crate::wait::Ready;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,6 +50,17 @@ pub(crate) fn permitted(task: &Task, sender: &Creds, target: &Process, signal: i
     signal == SIGCONT && sid(task.process.pid) == sid(target.pid)
 }
 
+/// Sends a timer's signal. If it is ignored, the timer waits until it is not.
+pub(crate) fn timer(
+    kernel: &Arc<Kernel>,
+    process: &Arc<Process>,
+    target: Option<&Arc<Task>>,
+    info: Siginfo,
+    mark: Mark,
+) {
+    let _ = put(kernel, process, target, info, Some(mark));
+}
+
 /// Sends a signal to a process, or to `target` of it.
 ///
 /// # Errors
@@ -57,6 +70,16 @@ pub(crate) fn queue(
     process: &Arc<Process>,
     target: Option<&Arc<Task>>,
     info: Siginfo,
+) -> SysResult<()> {
+    put(kernel, process, target, info, None)
+}
+
+fn put(
+    kernel: &Arc<Kernel>,
+    process: &Arc<Process>,
+    target: Option<&Arc<Task>>,
+    info: Siginfo,
+    mark: Option<Mark>,
 ) -> SysResult<()> {
     let signal = info.si_signo;
     if bit(signal) == 0 || process.is_exiting() {
@@ -79,20 +102,16 @@ pub(crate) fn queue(
     if ignored && !target.or(threads.first()).is_some_and(blocked) {
         return Ok(());
     }
+    if mark.is_none() && signal >= SIGRTMIN {
+        room(process, &threads, info.si_code)?;
+    }
+    let add = |queue: &mut Queue| match mark.clone() {
+        Some(mark) => queue.push_timer(info, mark),
+        None => queue.push(info),
+    };
     match target {
-        Some(task) => {
-            let mut private = task.signals.lock();
-            check_room(process, signal, info.si_code, private.queue.len())?;
-            private.queue.push(info);
-        }
-        None => {
-            let limit = process.limit(RLIMIT_SIGPENDING);
-            let mut shared = process.pending.lock();
-            if signal >= SIGRTMIN && info.si_code != SI_USER && shared.queue.len() as u64 >= limit {
-                return Err(Errno::EAGAIN.into());
-            }
-            shared.queue.push(info);
-        }
+        Some(task) => add(&mut task.signals.lock().queue),
+        None => add(&mut process.pending.lock().queue),
     }
     process.signal_wait.wake(Ready::IN);
     let taker = match target {
@@ -107,10 +126,17 @@ pub(crate) fn queue(
     Ok(())
 }
 
-fn check_room(process: &Process, signal: i32, code: i32, queued: usize) -> SysResult<()> {
-    // The task's lock is held: the process's limits lock is above it, so the default limit stands here.
-    let _ = process;
-    if signal >= SIGRTMIN && code != SI_USER && queued >= 32768 {
+/// Most signals queued for one task and its process together, whatever RLIMIT_SIGPENDING says.
+const QUEUED_MOST: u64 = 1 << 16;
+
+/// RLIMIT_SIGPENDING. Linux counts what is queued for all processes of a user; here each process is counted alone.
+fn room(process: &Process, threads: &[Arc<Task>], code: i32) -> SysResult<()> {
+    let limit = process.limit(RLIMIT_SIGPENDING);
+    let shared = process.pending.lock().queue.len();
+    let own: usize = threads.iter().map(|task| task.signals.lock().queue.len()).sum();
+    let queued = shared.saturating_add(own) as u64;
+    // kill(2) never fails: its signal is not queued but marked as pending. Here it is queued, up to a bound.
+    if queued >= QUEUED_MOST || code != SI_USER && queued >= limit {
         return Err(Errno::EAGAIN.into());
     }
     Ok(())

@@ -2,10 +2,11 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::{Fail, SysResult};
+use crate::fail::SysResult;
 use crate::task::usage;
 use crate::time;
 use rustix::time::{ClockId as Host, clock_getres as host_res, clock_gettime as host_time};
+use std::sync::Arc;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 use zerocopy::FromZeros;
@@ -54,7 +55,7 @@ fn read(cx: &mut Cx, id: i32) -> SysResult<Timespec> {
         Clock::Thread(tid) => {
             // A thread's clock is its own process's alone.
             let task = cx.kernel().tree.task(tid).map_err(|_| Errno::EINVAL)?;
-            if !std::sync::Arc::ptr_eq(&task.process, &cx.task.process) {
+            if !Arc::ptr_eq(&task.process, &cx.task.process) {
                 return Err(Errno::EINVAL.into());
             }
             Ok(time::to_timespec(usage::of_task(&task)))
@@ -64,6 +65,25 @@ fn read(cx: &mut Cx, id: i32) -> SysResult<Timespec> {
             Ok(time::to_timespec(usage::sum_of_process(&task.process)))
         }
     }
+}
+
+/// A clock of processor time, for timers and sleeps.
+///
+/// # Errors
+/// EINVAL: it is none.
+pub(super) fn cpu_clock(cx: &Cx, id: i32) -> SysResult<time::posix::Clock> {
+    let task = |tid| cx.kernel().tree.task(tid).map_err(|_| Errno::EINVAL);
+    Ok(match clock(cx, id)? {
+        Clock::Host(_) => return Err(Errno::EINVAL.into()),
+        Clock::Process(tid) => time::posix::Clock::Process(Arc::downgrade(&task(tid)?.process)),
+        Clock::Thread(tid) => {
+            let task = task(tid)?;
+            if !Arc::ptr_eq(&task.process, &cx.task.process) {
+                return Err(Errno::EINVAL.into());
+            }
+            time::posix::Clock::Thread(Arc::downgrade(&task))
+        }
+    })
 }
 
 /// clock_gettime(2)
@@ -144,6 +164,9 @@ pub fn adjtimex(cx: &mut Cx, buf: InOut<Timex>) -> SysResult {
 pub fn clock_adjtime(cx: &mut Cx, clockid: ClockId, buf: InOut<Timex>) -> SysResult {
     match clockid.bits() {
         CLOCK_REALTIME => adjtimex(cx, buf),
-        _ => Err(Fail::Error(Errno::EOPNOTSUPP)),
+        id => {
+            clock(cx, id)?;
+            Err(Errno::EOPNOTSUPP.into())
+        }
     }
 }

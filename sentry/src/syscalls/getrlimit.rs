@@ -4,7 +4,9 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::task::Process;
+use crate::task::tree::INIT;
 use crate::task::creds::cap;
+use crate::time::posix::watch_limit;
 use std::sync::Arc;
 use syscall_table::abi::getrlimit::*;
 use syscall_table::errno::Errno;
@@ -17,7 +19,15 @@ fn check(resource: RlimitResource) -> SysResult<u32> {
     if (resource as usize) < RLIM_NLIMITS { Ok(resource) } else { Err(Errno::EINVAL.into()) }
 }
 
-fn set(cx: &Cx, process: &Process, resource: u32, new: Rlimit) -> SysResult<Rlimit> {
+fn set(cx: &Cx, process: &Arc<Process>, resource: u32, mut new: Rlimit) -> SysResult<Rlimit> {
+    let old = replace(cx, process, resource, &mut new)?;
+    if resource == RLIMIT_CPU {
+        watch_limit(cx.kernel(), process);
+    }
+    Ok(old)
+}
+
+fn replace(cx: &Cx, process: &Process, resource: u32, new: &mut Rlimit) -> SysResult<Rlimit> {
     if new.rlim_cur > new.rlim_max {
         return Err(Errno::EINVAL.into());
     }
@@ -30,7 +40,11 @@ fn set(cx: &Cx, process: &Process, resource: u32, new: Rlimit) -> SysResult<Rlim
     if new.rlim_max > old.rlim_max && !privileged {
         return Err(Errno::EPERM.into());
     }
-    limits.set(resource, new);
+    if resource == RLIMIT_CPU && new.rlim_cur == 0 {
+        // As Linux: a limit of nothing is one second.
+        new.rlim_cur = 1;
+    }
+    limits.set(resource, *new);
     Ok(old)
 }
 
@@ -71,6 +85,9 @@ pub fn prlimit64(
 fn target(cx: &Cx, pid: Pid) -> SysResult<Arc<Process>> {
     if pid.raw() == 0 || pid.raw() == cx.task.process.pid {
         return Ok(cx.task.process.clone());
+    }
+    if pid.raw() == INIT && !cx.task.creds().capable(cap::SYS_RESOURCE) {
+        return Err(Errno::EPERM.into());
     }
     let task = cx.kernel().tree.task(pid.raw())?;
     let (own, other) = (cx.task.creds(), task.creds());

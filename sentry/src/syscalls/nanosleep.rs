@@ -4,6 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::time;
+use crate::time::posix::Clock;
 use std::time::Duration;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
@@ -36,6 +37,46 @@ pub fn nanosleep(cx: &mut Cx, duration: In<Timespec>, rem: Out<Timespec>) -> Sys
     sleep(cx, until, (!rem.is_null()).then_some(rem.addr()), Restart::Block)
 }
 
+/// How far a sleep by processor time is.
+#[derive(Default)]
+struct ByCpu {
+    until: Option<Duration>,
+    seen: Duration,
+    idle: u32,
+}
+
+fn by_cpu(cx: &mut Cx, clock: &Clock, absolute: bool, t: In<Timespec>, remain: Out<Timespec>) -> SysResult {
+    if matches!(clock, Clock::Thread(_)) {
+        // As Linux for the caller's own; those of its other threads are known too late here.
+        return Err(Errno::EINVAL.into());
+    }
+    let now = clock.now().ok_or(Errno::EINVAL)?;
+    let until = match cx.state::<ByCpu>().until {
+        Some(until) => until,
+        None => {
+            let wish = time::from_timespec(&cx.read_value(t.addr())?)?;
+            let until = if absolute { wish } else { now.saturating_add(wish) };
+            cx.state::<ByCpu>().until = Some(until);
+            until
+        }
+    };
+    let left = until.saturating_sub(now);
+    if left.is_zero() {
+        return Ok(0);
+    }
+    if !absolute && !remain.is_null() && crate::signal::deliver::pending(cx.task) {
+        cx.write_value(remain.addr(), &time::to_timespec(left))?;
+    }
+    let state = cx.state::<ByCpu>();
+    let moved = now.saturating_sub(state.seen) > Duration::from_micros(100);
+    state.idle = if moved { 0 } else { state.idle.saturating_add(1) };
+    if moved {
+        state.seen = now;
+    }
+    let again = clock.look_again(left, state.idle);
+    cx.block_until(Some(again), if absolute { Restart::NoHand } else { Restart::Block })
+}
+
 /// clock_nanosleep(2)
 pub fn clock_nanosleep(
     cx: &mut Cx,
@@ -47,14 +88,14 @@ pub fn clock_nanosleep(
     let real = match clockid.bits() {
         CLOCK_REALTIME | CLOCK_TAI => true,
         CLOCK_MONOTONIC | CLOCK_BOOTTIME => false,
-        CLOCK_PROCESS_CPUTIME_ID => {
-            return Err(crate::fail::Fail::gap(Errno::EOPNOTSUPP, "sleeping by processor time"));
-        }
         CLOCK_REALTIME_ALARM | CLOCK_BOOTTIME_ALARM => return Err(Errno::EPERM.into()),
-        CLOCK_MONOTONIC_RAW | CLOCK_REALTIME_COARSE | CLOCK_MONOTONIC_COARSE => {
+        CLOCK_MONOTONIC_RAW | CLOCK_REALTIME_COARSE | CLOCK_MONOTONIC_COARSE | CLOCK_THREAD_CPUTIME_ID => {
             return Err(Errno::EOPNOTSUPP.into());
         }
-        _ => return Err(Errno::EINVAL.into()),
+        id => {
+            let clock = super::clock_gettime::cpu_clock(cx, id)?;
+            return by_cpu(cx, &clock, flags.has(TIMER_ABSTIME), t, remain);
+        }
     };
     let absolute = flags.has(TIMER_ABSTIME);
     let until = until(cx, t.addr(), absolute, real)?;

@@ -41,6 +41,10 @@ pub fn rt_sigaction(
             let old = sighand.set(signal, action);
             let ignored =
                 action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL && bit(signal) & IGNORED != 0;
+            let was = old.sa_handler == SIG_IGN || old.sa_handler == SIG_DFL && bit(signal) & IGNORED != 0;
+            if was && !ignored {
+                cx.task.process.timers.heeded(signal);
+            }
             if ignored {
                 // POSIX: what is pending and now ignored is dropped.
                 cx.task.process.pending.lock().queue.flush(bit(signal));

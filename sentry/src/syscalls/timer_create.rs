@@ -4,7 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::time;
-use crate::time::posix::{Notice, SignalTimer};
+use crate::time::posix::{Clock, Notice, SignalTimer};
 use std::sync::Arc;
 use std::time::Duration;
 use syscall_table::abi::*;
@@ -12,19 +12,23 @@ use syscall_table::errno::Errno;
 
 /// timer_create(2)
 pub fn timer_create(cx: &mut Cx, clockid: ClockId, sevp: In<Sigevent>, timerid: Out<i32>) -> SysResult {
-    let realtime = match clockid.bits() {
-        CLOCK_REALTIME | CLOCK_TAI => true,
-        CLOCK_MONOTONIC | CLOCK_BOOTTIME => false,
-        CLOCK_PROCESS_CPUTIME_ID | CLOCK_THREAD_CPUTIME_ID => {
-            return Err(Fail::gap(Errno::EOPNOTSUPP, "timers of processor time"));
-        }
+    let clock = match clockid.bits() {
+        CLOCK_REALTIME | CLOCK_TAI => Clock::Wall { realtime: true },
+        CLOCK_MONOTONIC | CLOCK_BOOTTIME => Clock::Wall { realtime: false },
         CLOCK_REALTIME_ALARM | CLOCK_BOOTTIME_ALARM => return Err(Errno::EPERM.into()),
-        _ => return Err(Errno::EINVAL.into()),
+        CLOCK_MONOTONIC_RAW | CLOCK_REALTIME_COARSE | CLOCK_MONOTONIC_COARSE => {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        id => super::clock_gettime::cpu_clock(cx, id)?,
     };
+    if matches!(clock, Clock::Thread(_)) && cx.task.process.thread_count() > 1 {
+        // The host tells a thread's time to that thread alone.
+        return Err(Fail::gap(Errno::EOPNOTSUPP, "timers of the processor time of one thread of several"));
+    }
     let timers = &cx.task.process.timers;
     let made = if sevp.is_null() {
         let notice = |id: i32| Notice::Signal { signal: SIGALRM, value: id as u64 };
-        timers.create(cx.task, notice, None, realtime)
+        timers.create(cx.task, notice, None, clock)
     } else {
         let event: Sigevent = cx.read_value(sevp.addr())?;
         let thread = match event.sigev_notify & SIGEV_THREAD_ID {
@@ -45,7 +49,7 @@ pub fn timer_create(cx: &mut Cx, clockid: ClockId, sevp: In<Sigevent>, timerid: 
             }
             _ => return Err(Errno::EINVAL.into()),
         };
-        timers.create(cx.task, |_| notice, thread.as_ref(), realtime)
+        timers.create(cx.task, |_| notice, thread.as_ref(), clock)
     };
     let id = made.ok_or(Errno::EAGAIN)?;
     if let Err(fail) = cx.write_value(timerid.addr(), &id) {
@@ -76,7 +80,11 @@ pub fn timer_settime(
     let interval = time::from_timespec(&spec.it_interval)?;
     let timer = find(cx, timerid)?;
     let absolute = flags.has(TIMER_ABSTIME);
-    let next = (!value.is_zero()).then(|| time::deadline(value, absolute, timer.realtime));
+    let next = (!value.is_zero()).then(|| match &timer.clock {
+        Clock::Wall { realtime } => time::deadline(value, absolute, *realtime),
+        _ if absolute => value,
+        cpu => cpu.now().unwrap_or_default().saturating_add(value),
+    });
     let old = timer.set(next, interval);
     if !old_value.is_null() {
         cx.write_value(old_value.addr(), &shape(old))?;

@@ -1,15 +1,17 @@
 //! New tasks and processes (clone(2)).
 
+use super::creds::cap;
 use super::start::First;
 use super::tree::Node;
 use super::{Parts, Process, Task, exit};
 use crate::cx::Cx;
 use crate::fail::{Fail, Restart, SysResult};
+use crate::kernel::Kernel;
 use crate::wait::{Ready, WaitQueue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use syscall_table::abi::clone::*;
-use syscall_table::abi::getrlimit::RLIMIT_NOFILE;
+use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_NOFILE, RLIMIT_NPROC};
 use syscall_table::errno::Errno;
 
 /// What a vfork parent waits for: the child's execve or end.
@@ -154,6 +156,7 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
         }
         tree.new_pid()?
     };
+    limit_reached(&parent, &kernel)?;
     let process = if has(CLONE_THREAD) { parent.process.clone() } else { new_process(&parent, tid, flags) };
     let first = First::Child { set_tid: has(CLONE_CHILD_SETTID).then_some(request.child_tid) };
     let own_memory = !has(CLONE_VM);
@@ -237,6 +240,28 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     Ok((child, vfork))
 }
 
+/// RLIMIT_NPROC: tasks of the caller's real user, whom neither root nor its rights concern.
+fn limit_reached(parent: &Task, kernel: &Arc<Kernel>) -> SysResult<()> {
+    let creds = parent.creds();
+    let limit = parent.process.limit(RLIMIT_NPROC);
+    if limit == RLIM_INFINITY
+        || creds.uid == 0
+        || creds.capable(cap::SYS_RESOURCE)
+        || creds.capable(cap::SYS_ADMIN)
+    {
+        return Ok(());
+    }
+    let tasks: Vec<_> = {
+        let tree = kernel.tree.lock();
+        if (tree.tasks.len() as u64) < limit {
+            return Ok(());
+        }
+        tree.tasks.values().cloned().collect()
+    };
+    let own = tasks.iter().filter(|task| task.creds().uid == creds.uid).count();
+    if own as u64 >= limit { Err(Errno::EAGAIN.into()) } else { Ok(()) }
+}
+
 fn new_process(parent: &Arc<Task>, pid: i32, flags: u64) -> Arc<Process> {
     let old = &parent.process;
     let sighand = old.sighand();
@@ -314,6 +339,8 @@ fn enter(parent: &Arc<Task>, child: &Arc<Task>, request: &Request) -> bool {
             uid,
         },
     );
+    drop(tree);
+    crate::time::posix::watch_limit(&parent.kernel, &child.process);
     parent.kernel.report.born(child.process.pid, parent_pid);
     true
 }

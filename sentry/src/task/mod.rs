@@ -70,7 +70,7 @@ pub struct Task {
     pub no_new_privs: AtomicBool,
     /// Scheduling parameters: kept for the guest's sake, without effect.
     pub sched: Lock<sched::Sched>,
-    /// What the sentry has spent on its events, in [`crate::time::ticks`].
+    /// Nanoseconds that the sentry has spent on its events.
     pub served: AtomicU64,
     /// Its current wait is not ended by signals.
     pub(crate) sleeps_deeply: AtomicBool,

@@ -70,7 +70,7 @@ pub fn sum(cpu: CpuTime) -> Duration {
 
 /// What the sentry has spent on the task.
 fn served(task: &Task) -> Duration {
-    crate::time::ticks::duration(task.served.load(Ordering::Relaxed))
+    Duration::from_nanos(task.served.load(Ordering::Relaxed))
 }
 
 /// A task of the process whose space is the process's own: not of a vfork child, which runs in its parent's.
@@ -80,6 +80,7 @@ fn own_space(process: &Process) -> Option<Arc<Task>> {
 
 /// CPU time of a process, without its children's.
 pub fn of_process(process: &Process) -> CpuTime {
+    crate::time::ticks::calibrate();
     let now = own_space(process).and_then(|task| task.space().cpu_time()).unwrap_or_default();
     let system = process.threads().iter().map(|task| served(task)).sum::<Duration>();
     let mut usage = process.usage.lock();

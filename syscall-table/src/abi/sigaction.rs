@@ -361,6 +361,11 @@ impl Siginfo {
         Siginfo::new(signo, SI_TIMER).set32(0, timer_id as u32).set32(1, overrun as u32).set64(2, value)
     }
 
+    /// The same with si_overrun.
+    pub fn with_overrun(self, overrun: i32) -> Siginfo {
+        self.set32(1, overrun as u32)
+    }
+
     /// SIGIO with a POLL_ code.
     pub fn poll(signo: i32, code: i32, band: i64, fd: i32) -> Siginfo {
         Siginfo::new(signo, code).set64(0, band as u64).set32(2, fd as u32)

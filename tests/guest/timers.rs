@@ -1,0 +1,395 @@
+//! Timers and sleeps by processor time, overruns, and what is left of a timer.
+
+use guest_tests::*;
+use libc::*;
+
+cases![
+    itimer_prof, itimer_virtual_repeats, itimer_by_kind, posix_cpu_timer, posix_cpu_timer_absolute, thread_cpu_timer, cpu_timer_errors, nanosleep_by_cpu,
+    nanosleep_by_cpu_errors, nanosleep_remaining, overrun_in_siginfo, deleted_timer_signal_is_dropped, set_anew_drops_signal, ignored_timer_goes_on,
+    none_timer_counts, alarm_rounds, process_clock_of_child, thread_clock_of_others, children_times, rusage_memory_of_child, rusage_children_maximum,
+    adjtimex_reads, settimeofday_denied, times_of_children
+];
+
+fn now(c: i32) -> i64 {
+    let mut t = [0i64; 2];
+    ok(sys!(SYS_clock_gettime, c, &mut t));
+    t[0] * 1_000_000_000 + t[1]
+}
+
+/// Uses this much processor time of the calling thread's process.
+fn burn(ms: i64) {
+    let end = now(CLOCK_PROCESS_CPUTIME_ID) + ms * 1_000_000;
+    while now(CLOCK_PROCESS_CPUTIME_ID) < end {
+        (0..50_000).for_each(|_| std::hint::spin_loop());
+    }
+}
+
+fn itimer_prof() {
+    let _on = sig::on(SIGPROF, SA_RESTART);
+    ok(sys!(SYS_setitimer, ITIMER_PROF, &[0i64, 0, 0, 20_000], 0));
+    sleep_ms(60);
+    eq(sig::hits(), 0);
+    let mut left = [0i64; 4];
+    // Natively up to a tick more than was asked for.
+    ok(sys!(SYS_getitimer, ITIMER_PROF, &mut left));
+    check(left[2] == 0 && left[3] > 0 && left[3] <= 30_000, "all is left after sleeping");
+    burn(80);
+    eq(sig::hits(), 1);
+    ok(sys!(SYS_getitimer, ITIMER_PROF, &mut left));
+    eq(left, [0; 4]);
+}
+
+fn itimer_virtual_repeats() {
+    let _on = sig::on(SIGVTALRM, SA_RESTART);
+    ok(sys!(SYS_setitimer, ITIMER_VIRTUAL, &[0i64, 10_000, 0, 10_000], 0));
+    let end = now_ms() + 5000;
+    while sig::hits() < 3 {
+        check(now_ms() < end, "three signals within 5 s");
+        (0..100_000).for_each(|_| std::hint::spin_loop());
+    }
+    ok(sys!(SYS_setitimer, ITIMER_VIRTUAL, &[0i64; 4], 0));
+    let seen = sig::hits();
+    burn(40);
+    eq(sig::hits(), seen);
+}
+
+fn itimer_by_kind() {
+    in_child(|| {
+        let mut old = [0i64; 4];
+        for which in [ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF] {
+            ok(sys!(SYS_setitimer, which, &[0i64, 0, 100 + i64::from(which), 0], 0));
+        }
+        for which in [ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF] {
+            ok(sys!(SYS_setitimer, which, &[0i64; 4], &mut old));
+            let left = old[2] * 1000 + old[3] / 1000;
+            let want = 100_000 + 1000 * i64::from(which);
+            check(left > want - 2000 && left <= want + 10, "each has its own time");
+        }
+        err(sys!(SYS_setitimer, 3, &[0i64; 4], 0), EINVAL);
+        err(sys!(SYS_getitimer, 3, &mut old), EINVAL);
+        err(sys!(SYS_setitimer, ITIMER_PROF, &[0i64, 0, 0, 1_000_000], 0), EINVAL);
+        err(sys!(SYS_setitimer, ITIMER_PROF, &[0i64, 0, -1, 0], 0), EINVAL);
+    });
+}
+
+fn timer(clock: i32, sig: i32) -> i32 {
+    // SAFETY: all zero is a valid sigevent.
+    let mut e: sigevent = unsafe { std::mem::zeroed() };
+    e.sigev_notify = if sig == 0 { SIGEV_NONE } else { SIGEV_SIGNAL };
+    e.sigev_signo = sig;
+    let mut id = -1i32;
+    ok(sys!(SYS_timer_create, clock, &e, &mut id));
+    id
+}
+
+fn set(id: i32, flags: i32, value: i64, interval: i64) {
+    let split = |n: i64| [n / 1_000_000_000, n % 1_000_000_000];
+    let ([a, b], [c, d]) = (split(interval), split(value));
+    ok(sys!(SYS_timer_settime, id, flags, &[a, b, c, d], 0));
+}
+
+fn left(id: i32) -> i64 {
+    let mut t = [0i64; 4];
+    ok(sys!(SYS_timer_gettime, id, &mut t));
+    t[2] * 1_000_000_000 + t[3]
+}
+
+fn posix_cpu_timer() {
+    let _on = sig::on(SIGUSR1, SA_RESTART);
+    let id = timer(CLOCK_PROCESS_CPUTIME_ID, SIGUSR1);
+    set(id, 0, 20_000_000, 0);
+    sleep_ms(60);
+    eq(sig::hits(), 0);
+    check((1..=21_000_000).contains(&left(id)), "most is left after sleeping");
+    burn(80);
+    eq(sig::hits(), 1);
+    eq(left(id), 0);
+    ok(sys!(SYS_timer_delete, id));
+}
+
+fn posix_cpu_timer_absolute() {
+    let _on = sig::on(SIGUSR1, SA_RESTART);
+    let id = timer(CLOCK_PROCESS_CPUTIME_ID, SIGUSR1);
+    set(id, TIMER_ABSTIME, now(CLOCK_PROCESS_CPUTIME_ID) + 20_000_000, 20_000_000);
+    burn(110);
+    check((2..=6).contains(&sig::hits()), "about five");
+    ok(sys!(SYS_timer_delete, id));
+}
+
+fn thread_cpu_timer() {
+    in_child(|| {
+        let _on = sig::on(SIGUSR1, SA_RESTART);
+        let id = timer(CLOCK_THREAD_CPUTIME_ID, SIGUSR1);
+        set(id, 0, 20_000_000, 0);
+        burn(80);
+        eq(sig::hits(), 1);
+        ok(sys!(SYS_timer_delete, id));
+    });
+}
+
+fn cpu_timer_errors() {
+    let mut id = 0i32;
+    err(sys!(SYS_timer_create, 99, 0, &mut id), EINVAL);
+    // The clock of a process that does not exist.
+    err(sys!(SYS_timer_create, !99_999_999 << 3 | 2, 0, &mut id), EINVAL);
+    err(sys!(SYS_timer_create, CLOCK_MONOTONIC_RAW, 0, &mut id), EOPNOTSUPP);
+    err(sys!(SYS_timer_create, CLOCK_MONOTONIC_COARSE, 0, &mut id), EOPNOTSUPP);
+}
+
+fn nanosleep_by_cpu() {
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let begin = now(CLOCK_PROCESS_CPUTIME_ID);
+        eq(sys!(SYS_clock_nanosleep, CLOCK_PROCESS_CPUTIME_ID, 0, &[0i64, 30_000_000], 0), 0);
+        check(now(CLOCK_PROCESS_CPUTIME_ID) - begin >= 30_000_000, "30 ms were used");
+        let until = now(CLOCK_PROCESS_CPUTIME_ID) + 20_000_000;
+        eq(sys!(SYS_clock_nanosleep, CLOCK_PROCESS_CPUTIME_ID, TIMER_ABSTIME, &[until / 1_000_000_000, until % 1_000_000_000], 0), 0);
+        check(now(CLOCK_PROCESS_CPUTIME_ID) >= until, "until then");
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+fn nanosleep_by_cpu_errors() {
+    err(sys!(SYS_clock_nanosleep, CLOCK_THREAD_CPUTIME_ID, 0, &[0i64, 1], 0), EOPNOTSUPP);
+    err(sys!(SYS_clock_nanosleep, CLOCK_PROCESS_CPUTIME_ID, 0, &[0i64, -1], 0), EINVAL);
+    err(sys!(SYS_clock_nanosleep, CLOCK_PROCESS_CPUTIME_ID, 0, bad(), 0), EFAULT);
+    let _on = sig::on(SIGALRM, 0);
+    ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 0, 0, 20_000], 0));
+    let mut rest = [0i64; 2];
+    err(sys!(SYS_clock_nanosleep, CLOCK_PROCESS_CPUTIME_ID, 0, &[5i64, 0], &mut rest), EINTR);
+    check((4..=5).contains(&rest[0]), "nearly all is left");
+}
+
+fn nanosleep_remaining() {
+    let _on = sig::on(SIGALRM, 0);
+    for clock in [CLOCK_MONOTONIC, CLOCK_REALTIME] {
+        ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 0, 0, 50_000], 0));
+        let mut rest = [0i64; 2];
+        let begin = now(CLOCK_MONOTONIC);
+        err(sys!(SYS_clock_nanosleep, clock, 0, &[1i64, 0], &mut rest), EINTR);
+        let slept = now(CLOCK_MONOTONIC) - begin;
+        let rest = rest[0] * 1_000_000_000 + rest[1];
+        check(slept >= 50_000_000, "not before the signal");
+        check((1_000_000_000 - slept..=950_000_000).contains(&rest), "what is left is exact");
+    }
+    // Absolute sleeps leave it alone.
+    ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 0, 0, 10_000], 0));
+    let until = now(CLOCK_MONOTONIC) / 1_000_000_000 + 5;
+    let mut rest = [7i64, 7];
+    err(sys!(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &[until, 0], &mut rest), EINTR);
+    eq(rest, [7, 7]);
+}
+
+fn taken(set: u64) -> Option<siginfo_t> {
+    // SAFETY: all zero is a valid siginfo_t.
+    let mut i: siginfo_t = unsafe { std::mem::zeroed() };
+    (sys!(SYS_rt_sigtimedwait, &set, &mut i, &[0i64, 0], 8) > 0).then_some(i)
+}
+
+fn overrun_in_siginfo() {
+    in_child(|| {
+        let mine = sig::set(&[SIGUSR2]);
+        sig::mask(SIG_BLOCK, mine);
+        let id = timer(CLOCK_MONOTONIC, SIGUSR2);
+        set(id, 0, 5_000_000, 5_000_000);
+        sleep_ms(52);
+        let i = taken(mine).expect("pending");
+        eq(i.si_code, SI_TIMER);
+        // SAFETY: SI_TIMER has an overrun.
+        let over = unsafe { (&raw const i).cast::<i32>().add(5).read() };
+        check((7..=12).contains(&over), "about nine more");
+        eq(sys!(SYS_timer_getoverrun, id), i64::from(over));
+        check(taken(mine).is_none(), "one signal for all");
+        check((1..=5_000_000).contains(&left(id)), "goes on");
+        ok(sys!(SYS_timer_delete, id));
+    });
+}
+
+fn deleted_timer_signal_is_dropped() {
+    in_child(|| {
+        let mine = sig::set(&[SIGUSR2]);
+        sig::mask(SIG_BLOCK, mine);
+        let id = timer(CLOCK_MONOTONIC, SIGUSR2);
+        set(id, 0, 1_000_000, 0);
+        sleep_ms(20);
+        ok(sys!(SYS_timer_delete, id));
+        check(taken(mine).is_none(), "gone with its timer");
+        err(sys!(SYS_timer_getoverrun, id), EINVAL);
+    });
+}
+
+fn set_anew_drops_signal() {
+    in_child(|| {
+        let mine = sig::set(&[SIGUSR2]);
+        sig::mask(SIG_BLOCK, mine);
+        let id = timer(CLOCK_MONOTONIC, SIGUSR2);
+        set(id, 0, 1_000_000, 0);
+        sleep_ms(20);
+        set(id, 0, 500_000_000_000, 0);
+        check(taken(mine).is_none(), "the old setting's");
+        set(id, 0, 1_000_000, 0);
+        sleep_ms(20);
+        check(taken(mine).is_some(), "the new one's");
+    });
+}
+
+fn ignored_timer_goes_on() {
+    in_child(|| {
+        let ignored = sig::with(SIGUSR2, SIG_IGN, 0);
+        let id = timer(CLOCK_MONOTONIC, SIGUSR2);
+        set(id, 0, 2_000_000, 2_000_000);
+        sleep_ms(20);
+        drop(ignored);
+        let _on = sig::on(SIGUSR2, SA_RESTART);
+        let end = now_ms() + 3000;
+        while sig::hits() < 3 && now_ms() < end {
+            sleep_ms(1);
+        }
+        check(sig::hits() >= 3, "signals come once they are not ignored");
+        ok(sys!(SYS_timer_delete, id));
+    });
+}
+
+fn none_timer_counts() {
+    let id = timer(CLOCK_MONOTONIC, 0);
+    set(id, 0, 40_000_000, 0);
+    check((1..=40_000_000).contains(&left(id)), "running");
+    sleep_ms(50);
+    eq(left(id), 0);
+    set(id, 0, 10_000_000, 10_000_000);
+    sleep_ms(25);
+    check((1..=10_000_000).contains(&left(id)), "within the interval");
+    ok(sys!(SYS_timer_delete, id));
+}
+
+fn alarm_rounds() {
+    eq(sys!(SYS_alarm, 100), 0);
+    eq(sys!(SYS_alarm, 50), 100);
+    let mut left = [0i64; 4];
+    ok(sys!(SYS_getitimer, ITIMER_REAL, &mut left));
+    check(left[2] == 49 || left[2] == 50, "the same timer");
+    eq(sys!(SYS_alarm, 0), 50);
+    eq(sys!(SYS_alarm, 0), 0);
+}
+
+fn process_clock_of_child() {
+    let p = pipe_pair();
+    let pid = child(|| {
+        burn(30);
+        sys!(SYS_write, p[1], b"x", 1);
+        sys!(SYS_read, p[0], &mut [0u8; 1], 1);
+        sleep_ms(10_000);
+        0
+    });
+    sys!(SYS_read, p[0], &mut [0u8; 1], 1);
+    let clock = !pid << 3 | 2;
+    let t = now(clock);
+    check((30_000_000..2_000_000_000).contains(&t), "what the child used");
+    ok(sys!(SYS_clock_getres, clock, &mut [0i64; 2]));
+    ok(sys!(SYS_kill, pid, SIGKILL));
+    killed_by(pid, SIGKILL);
+    err(sys!(SYS_clock_gettime, clock, &mut [0i64; 2]), EINVAL);
+    shut(p);
+}
+
+fn thread_clock_of_others() {
+    let p = pipe_pair();
+    let pid = child(|| {
+        sys!(SYS_read, p[0], &mut [0u8; 1], 1);
+        0
+    });
+    // A thread's clock is for its own process alone.
+    err(sys!(SYS_clock_gettime, !pid << 3 | 6, &mut [0i64; 2]), EINVAL);
+    sys!(SYS_write, p[1], b"x", 1);
+    exits(pid, 0);
+    shut(p);
+}
+
+fn children_times() {
+    in_child(|| {
+        let mut u = [0i64; 18];
+        ok(sys!(SYS_getrusage, RUSAGE_CHILDREN, &mut u));
+        eq(u[..4].iter().sum::<i64>(), 0);
+        exits(
+            child(|| {
+                burn(40);
+                0
+            }),
+            0,
+        );
+        ok(sys!(SYS_getrusage, RUSAGE_CHILDREN, &mut u));
+        let us = (u[0] + u[2]) * 1_000_000 + u[1] + u[3];
+        check((35_000..2_000_000).contains(&us), "the child's 40 ms");
+    });
+}
+
+fn rusage_memory_of_child() {
+    let pid = child(|| {
+        let mut memory = vec![0u8; 30 << 20];
+        memory.iter_mut().step_by(4096).for_each(|b| *b = 1);
+        i32::from(memory[4096] != 1)
+    });
+    let mut u = [0i64; 18];
+    let mut status = 0;
+    eq(sys!(SYS_wait4, pid, &mut status, 0, &mut u), i64::from(pid));
+    eq(status, 0);
+    check(u[4] >= 30 << 10, "30 MiB were resident");
+    check(u[8] >= 100, "pages were faulted in");
+}
+
+fn rusage_children_maximum() {
+    in_child(|| {
+        for mib in [20, 5] {
+            let pid = child(|| {
+                let mut memory = vec![0u8; mib << 20];
+                memory.iter_mut().step_by(4096).for_each(|b| *b = 1);
+                i32::from(memory[4096] != 1)
+            });
+            exits(pid, 0);
+        }
+        let mut u = [0i64; 18];
+        ok(sys!(SYS_getrusage, RUSAGE_CHILDREN, &mut u));
+        check((20 << 10..200 << 10).contains(&u[4]), "the largest child's");
+    });
+}
+
+fn adjtimex_reads() {
+    // SAFETY: all zero is a valid timex.
+    let mut t: timex = unsafe { std::mem::zeroed() };
+    check((0..=5).contains(&sys!(SYS_adjtimex, &mut t)), "a clock state");
+    check(t.time.tv_sec > 1_600_000_000 && t.tick > 0, "filled in");
+    // SAFETY: as above.
+    t = unsafe { std::mem::zeroed() };
+    check((0..=5).contains(&sys!(SYS_clock_adjtime, CLOCK_REALTIME, &mut t)), "the same");
+    err(sys!(SYS_clock_adjtime, 99, &mut t), EINVAL);
+    err(sys!(SYS_clock_adjtime, CLOCK_MONOTONIC, &mut t), EOPNOTSUPP);
+    err(sys!(SYS_adjtimex, bad()), EFAULT);
+}
+
+fn settimeofday_denied() {
+    if sys!(SYS_geteuid) == 0 {
+        skip("root may set the clock");
+    }
+    err(sys!(SYS_settimeofday, &[1i64, 0], 0), EPERM);
+    err(sys!(SYS_clock_settime, CLOCK_PROCESS_CPUTIME_ID, &[1i64, 0]), EINVAL);
+}
+
+fn times_of_children() {
+    in_child(|| {
+        exits(
+            child(|| {
+                burn(60);
+                0
+            }),
+            0,
+        );
+        let mut t = [0i64; 4];
+        ok(sys!(SYS_times, &mut t));
+        check(t[2] + t[3] >= 4, "60 ms are six ticks");
+    });
+}
