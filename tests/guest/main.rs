@@ -26,6 +26,7 @@ verbs! {
     getdents
     ids
     inet
+    job
     lseek
     memlimit
     mmap
@@ -36,6 +37,7 @@ verbs! {
     pread
     process
     procfs
+    pty
     read
     rlimit
     setid
@@ -48,6 +50,7 @@ verbs! {
     threads
     time
     timers
+    tty
     wait
     write
 }

@@ -1,6 +1,6 @@
 //! Editing the line that is not complete yet: VERASE, VWERASE, VKILL, VREPRINT (termios(3)).
 
-use super::line::{Char, Line};
+use super::line::{Char, Echo, Line};
 use syscall_table::abi::ioctl::*;
 
 const BACK: u8 = 0x08;
@@ -113,7 +113,7 @@ impl Line {
             self.echo_char(first);
             for c in gone.iter().skip(1) {
                 self.echo_raw(c.byte);
-                self.column = self.column.saturating_sub(1);
+                self.note(Echo::Back);
             }
         } else if kind == Kind::Char && !self.l(ECHOE) {
             if let Some(erase) = self.cc(VERASE) {
@@ -150,14 +150,7 @@ impl Line {
                 columns += 1;
             }
         }
-        columns &= 7;
-        if !after_tab {
-            columns += self.canon_column;
-        }
-        for _ in 0..8 - (columns & 7) {
-            self.emit(BACK);
-            self.column = self.column.saturating_sub(1);
-        }
+        self.note(Echo::Tab(columns & 7, after_tab));
     }
 }
 
@@ -169,4 +162,16 @@ pub(super) fn is_control(byte: u8) -> bool {
 /// The letters of the kernel's character table beyond ASCII.
 fn latin_letter(byte: u8) -> bool {
     byte >= 0xc0 && byte != 0xd7 && byte != 0xf7
+}
+
+/// toupper of the kernel's character table (Latin-1).
+pub(super) fn upper(byte: u8) -> u8 {
+    let small = byte.is_ascii_lowercase() || byte >= 0xdf && byte != 0xf7;
+    if small { byte.wrapping_sub(32) } else { byte }
+}
+
+/// tolower of it.
+pub(super) fn lower(byte: u8) -> u8 {
+    let large = byte.is_ascii_uppercase() || (0xc0..=0xde).contains(&byte) && byte != 0xd7;
+    if large { byte.wrapping_add(32) } else { byte }
 }

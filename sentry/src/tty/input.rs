@@ -1,6 +1,7 @@
 //! Characters that come in (termios(3), "Canonical and noncanonical mode"; `c_iflag`, ISIG).
 
-use super::line::{Char, INPUT, Line};
+use super::edit::lower;
+use super::line::{Char, ECHO_SOON, Echo, INPUT, Line};
 use crate::signal::bit;
 use syscall_table::abi::ioctl::*;
 use syscall_table::abi::sigaction::{SIGINT, SIGQUIT, SIGTSTP};
@@ -9,6 +10,7 @@ impl Line {
     /// Takes characters from the other side; gives how many. It takes fewer when the buffer is full.
     pub(super) fn receive(&mut self, data: &[u8]) -> usize {
         let mut taken = 0usize;
+        self.arrived = Some(self.out.len());
         while let Some(rest) = data.get(taken..).filter(|rest| !rest.is_empty()) {
             let room = self.make_room();
             if room == 0 {
@@ -17,9 +19,14 @@ impl Line {
             let part = rest.get(..room).unwrap_or(rest);
             for byte in part {
                 self.receive_one(*byte);
+                if self.echo.len() >= ECHO_SOON {
+                    self.flush_echo();
+                }
             }
             taken = taken.saturating_add(part.len());
         }
+        self.flush_echo();
+        self.arrived = None;
         if taken > 0 && !self.reads_lines() && !self.input.is_empty() {
             self.effects.near = true;
         }
@@ -70,7 +77,7 @@ impl Line {
             byte &= 0x7f;
         }
         if self.i(IUCLC) && self.l(IEXTEN) {
-            byte = byte.to_ascii_lowercase();
+            byte = lower(byte);
         }
         if self.l(EXTPROC) {
             self.put(byte);
@@ -101,6 +108,7 @@ impl Line {
     fn start_by_any(&mut self) {
         if self.stopped && !self.stopped_by_call && self.i(IXON) && self.i(IXANY) {
             self.start();
+            self.flush_echo();
         }
     }
 
@@ -117,7 +125,7 @@ impl Line {
     /// The first character of a line tells where the line begins.
     fn mark_column(&mut self) {
         if self.line_is_empty() {
-            self.canon_column = self.column;
+            self.note(Echo::Begin);
         }
     }
 
@@ -126,6 +134,7 @@ impl Line {
         if self.i(IXON) && self.is(byte, &[VSTART, VSTOP]) {
             if self.is(byte, &[VSTART]) {
                 self.start();
+                self.flush_echo();
             } else {
                 self.stop();
             }

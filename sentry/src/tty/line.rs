@@ -15,8 +15,10 @@ pub(super) const NEAR: usize = 4095;
 pub(super) const BETWEEN: usize = 16384;
 /// Bytes of output that nobody has read.
 pub(super) const OUTPUT: usize = NEAR + BETWEEN;
-/// Bytes of echo that wait for room.
+/// Steps of echo that wait for room or for the end of what comes in together.
 pub(super) const ECHO_ROOM: usize = 3808;
+/// Steps that are taken even before that end.
+pub(super) const ECHO_SOON: usize = 256;
 
 /// A character of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,21 @@ impl Char {
     fn is_eof(self) -> bool {
         self.end && self.byte == DISABLED_CHAR
     }
+}
+
+/// A step of echo. Columns are counted when it is taken, not when it is noted: a signal throws noted steps away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Echo {
+    /// A character, as OPOST has it.
+    Plain(u8),
+    /// A control character as `^X`.
+    Control(u8),
+    /// The column goes back by one.
+    Back,
+    /// The edited line begins here.
+    Begin,
+    /// Back over a tab: columns of the characters before it; whether they follow another tab.
+    Tab(usize, bool),
 }
 
 /// What happened meanwhile, for who holds the lock to act on after it.
@@ -57,9 +74,11 @@ pub(super) struct Line {
     pub(super) column: usize,
     /// Where the line that is being edited began.
     pub(super) canon_column: usize,
-    pub(super) echo: VecDeque<u8>,
+    pub(super) echo: VecDeque<Echo>,
     /// For the other side to read.
     pub(super) out: VecDeque<u8>,
+    /// While characters come in: how much of `out` was there before them. The rest has not arrived yet.
+    pub(super) arrived: Option<usize>,
     /// Output waits: by VSTOP or by TCOOFF.
     pub(super) stopped: bool,
     /// By TCOOFF, which VSTART does not undo.
@@ -84,6 +103,7 @@ impl Default for Line {
             canon_column: 0,
             echo: VecDeque::new(),
             out: VecDeque::new(),
+            arrived: None,
             stopped: false,
             stopped_by_call: false,
             packet: false,
@@ -197,6 +217,7 @@ impl Line {
         }
         if old.c_iflag & IXON != 0 && !self.i(IXON) && !self.stopped_by_call {
             self.start();
+            self.flush_echo();
         }
         self.effects.near = true;
         self.effects.far = true;
@@ -234,14 +255,13 @@ impl Line {
         }
     }
 
-    /// Output goes on, and the echo that waited.
+    /// Output goes on.
     pub(super) fn start(&mut self) {
         if self.stopped && !self.stopped_by_call {
             self.stopped = false;
             self.tell(TIOCPKT_START, TIOCPKT_STOP);
             self.effects.near = true;
         }
-        self.flush_echo();
     }
 
     /// TCOOFF
@@ -271,7 +291,7 @@ impl Line {
 
     /// Throws output away that has not arrived at the other side.
     pub(super) fn flush_output(&mut self) {
-        self.out.truncate(NEAR);
+        self.out.truncate(self.arrived.unwrap_or(NEAR).min(NEAR));
         self.tell(TIOCPKT_FLUSHWRITE, 0);
         self.effects.near = true;
     }

@@ -64,7 +64,6 @@ impl FileOps for Master {
         for (slot, byte) in room.zip(state.line.out.drain(..count)) {
             *slot = byte;
         }
-        state.line.flush_echo();
         state.line.effects.near = true;
         let effects = state.line.take_effects();
         drop(state);

@@ -1,7 +1,7 @@
 //! Output on its way to the other side: `c_oflag`, columns, echo (termios(3)).
 
-use super::edit::is_control;
-use super::line::{ECHO_ROOM, Line, OUTPUT};
+use super::edit::{is_control, upper};
+use super::line::{ECHO_ROOM, Echo, Line, OUTPUT};
 use syscall_table::abi::ioctl::*;
 
 /// What a character of output becomes.
@@ -64,7 +64,7 @@ impl Line {
             0x08 => (Shape::One(byte), column.saturating_sub(1)),
             _ if is_control(byte) => (Shape::One(byte), column),
             _ => {
-                let shown = if self.o(OLCUC) { byte.to_ascii_uppercase() } else { byte };
+                let shown = if self.o(OLCUC) { upper(byte) } else { byte };
                 let wide = usize::from(!self.continues(byte));
                 (Shape::One(shown), column.saturating_add(wide))
             }
@@ -80,47 +80,83 @@ impl Line {
 
     /// Echoes a byte as OPOST has it.
     pub(super) fn echo_raw(&mut self, byte: u8) {
-        if !self.o(OPOST) {
-            self.emit(byte);
-            return;
-        }
-        let (shape, column) = self.shape(byte);
-        self.column = column;
-        self.note_line(byte);
-        shape.each(|b| self.emit(b));
+        self.note(Echo::Plain(byte));
     }
 
     /// Echoes a character: a control character as `^X` with ECHOCTL.
     pub(super) fn echo_char(&mut self, byte: u8) {
-        if self.l(ECHOCTL) && is_control(byte) && byte != b'\t' {
-            self.emit(b'^');
-            self.emit(byte ^ 0x40);
-            self.column = self.column.saturating_add(2);
-        } else {
-            self.echo_raw(byte);
-        }
+        let shown = self.l(ECHOCTL) && is_control(byte) && byte != b'\t';
+        self.note(if shown { Echo::Control(byte) } else { Echo::Plain(byte) });
     }
 
-    /// Sends one byte of echo, or keeps it until there is room. Of too many the oldest go.
-    pub(super) fn emit(&mut self, byte: u8) {
-        self.flush_echo();
-        if self.echo.is_empty() && self.output_room() > 0 {
-            self.out.push_back(byte);
-            self.effects.far = true;
-            return;
-        }
+    /// Notes a step of echo. Of too many the oldest go.
+    pub(super) fn note(&mut self, step: Echo) {
         if self.echo.len() >= ECHO_ROOM {
             self.echo.pop_front();
         }
-        self.echo.push_back(byte);
+        self.echo.push_back(step);
     }
 
-    /// Sends the echo that waited for room.
+    /// Takes the noted steps, as far as there is room.
     pub(super) fn flush_echo(&mut self) {
-        let count = self.echo.len().min(self.output_room());
-        if count > 0 {
-            self.out.extend(self.echo.drain(..count));
+        while let Some(step) = self.echo.front().copied() {
+            if !self.step(step) {
+                return;
+            }
+            self.echo.pop_front();
+        }
+    }
+
+    /// Takes one step. False: no room.
+    fn step(&mut self, step: Echo) -> bool {
+        let room = self.output_room();
+        match step {
+            // Linux echoes this one as it is: its echo buffer gives it a meaning of its own.
+            Echo::Plain(0xff) if room > 0 => {
+                self.out.push_back(0xff);
+                self.column = self.column.saturating_add(1);
+            }
+            Echo::Plain(byte) if self.o(OPOST) => {
+                let (shape, column) = self.shape(byte);
+                if room < shape.size().max(1) {
+                    return false;
+                }
+                self.column = column;
+                self.note_line(byte);
+                shape.each(|b| self.out.push_back(b));
+            }
+            Echo::Plain(_) if room == 0 => return false,
+            Echo::Plain(byte) => self.out.push_back(byte),
+            Echo::Control(_) if room < 2 => return false,
+            Echo::Control(byte) => {
+                self.out.extend([b'^', byte ^ 0x40]);
+                self.column = self.column.saturating_add(2);
+            }
+            Echo::Back => self.column = self.column.saturating_sub(1),
+            Echo::Begin => self.canon_column = self.column,
+            Echo::Tab(columns, after_tab) => {
+                let columns = if after_tab { columns } else { columns.saturating_add(self.canon_column) };
+                let back = 8 - (columns & 7);
+                if room < back {
+                    return false;
+                }
+                self.out.extend(std::iter::repeat_n(0x08, back));
+                self.column = self.column.saturating_sub(back);
+            }
+        }
+        self.effects.far = true;
+        true
+    }
+
+    /// Sends a byte of the terminal's own, past what waits for VSTART.
+    pub(super) fn send(&mut self, byte: u8) {
+        if !self.stopped_by_call && self.out.len() < OUTPUT {
+            self.out.push_back(byte);
             self.effects.far = true;
+            if self.stopped {
+                // Linux starts and stops again around it.
+                self.tell(TIOCPKT_STOP, TIOCPKT_START);
+            }
         }
     }
 }

@@ -201,7 +201,6 @@ impl Pty {
             return;
         }
         state.slave_closed = true;
-        state.line.packet = false;
         drop(state);
         self.master.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::ERR);
     }

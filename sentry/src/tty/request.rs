@@ -288,7 +288,7 @@ fn flow(cx: &mut Cx, pty: &Pty, master: bool, arg: u64) -> SysResult {
             if master {
                 state.accept(&[byte]);
             } else {
-                state.line.emit(byte);
+                state.line.send(byte);
             }
         }
         state.line.take_effects()
@@ -304,7 +304,7 @@ fn simulate(cx: &mut Cx, pty: &Pty, master: bool, arg: u64) -> SysResult {
     }
     let byte: u8 = cx.read_value(arg)?;
     if master {
-        return Err(Fail::gap(Errno::EIO, "TIOCSTI on a master"));
+        return change(cx, pty, |line| line.send(byte));
     }
     change(cx, pty, |line| {
         line.receive(&[byte]);

@@ -32,6 +32,7 @@ pub(super) struct Slave {
 struct Reading {
     taken: Vec<u8>,
     until: Option<Duration>,
+    waited: bool,
 }
 
 /// How much of a write is done.
@@ -56,6 +57,7 @@ impl Slave {
         if file.nonblocking() {
             return Err(Errno::EAGAIN.into());
         }
+        cx.state::<Reading>().waited = true;
         cx.block_until(deadline, Restart::Sys)
     }
 
@@ -138,15 +140,22 @@ fn give(cx: &mut Cx, buf: &mut [u8], more: usize) -> usize {
 
 impl FileOps for Slave {
     fn read(&self, cx: &mut Cx, file: &File, buf: &mut [u8], _: u64) -> SysResult<usize> {
-        if self.hung_up(&self.pty.state()) {
-            return Ok(give(cx, buf, 0));
-        }
-        if buf.is_empty() {
-            return Ok(0);
+        let (hung_up, closed) = {
+            let state = self.pty.state();
+            (self.hung_up(&state), state.master_closed)
+        };
+        if hung_up {
+            let reading = cx.state::<Reading>();
+            // Who was waiting when the master was closed gets an error, who comes later an end of file.
+            let fails = reading.waited && closed && reading.taken.is_empty();
+            return if fails { Err(Errno::EIO.into()) } else { Ok(give(cx, buf, 0)) };
         }
         cx.wait_on(&self.pty.slave, Ready::IN);
         if cx.state::<Reading>().taken.is_empty() {
             self.pty.job.check(cx, SIGTTIN)?;
+        }
+        if buf.is_empty() {
+            return Ok(0);
         }
         let lines = self.pty.state().line.l(syscall_table::abi::ioctl::ICANON);
         if lines { self.read_line(cx, file, buf) } else { self.read_chars(cx, file, buf) }
