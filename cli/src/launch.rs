@@ -30,11 +30,9 @@ pub fn run(options: &DoOptions) -> ExitCode {
 
 fn start(options: &DoOptions) -> Result<Run, String> {
     let text = |what: &'static str| move |e: io::Error| format!("{what}: {e}");
-    if options.host_calls {
-        return Err(
-            "--host-calls is not implemented yet; `lazaret exposure` lists what can be called".to_owned()
-        );
-    }
+    // First of all: it traces what this process makes.
+    let counter = options.host_calls.then(|| confine::count::start(options.platform == PlatformName::Trap));
+    let counter = counter.transpose().map_err(|e| format!("--host-calls: ptrace: {e}"))?;
     let mounts = mounts(options)?;
     let report = options.report.as_ref().map(|path| create(path)).transpose()?;
     let trace = match &options.trace {
@@ -78,6 +76,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         stdio: streams.setup,
         job: stdio::job(tty.as_ref().map(AsFd::as_fd)),
         tty: tty.as_ref().map(AsRawFd::as_raw_fd),
+        counter: counter.as_ref().map(|counter| counter.socket().as_raw_fd()),
     };
     let hide = hidden(options)?;
     // Root's gofer sees owners as they are.
@@ -105,7 +104,9 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || gofer::serve_ids(ours));
         thread.map_err(text("starting a thread"))?;
     }
-    Ok(Run::new(control, signals, ready, tty, sentry, gofer))
+    let mut run = Run::new(control, signals, ready, tty, sentry, gofer);
+    run.counter = counter;
+    Ok(run)
 }
 
 fn pair() -> io::Result<(OwnedFd, OwnedFd)> {

@@ -57,8 +57,8 @@ pub struct DoOptions {
     /// Write every call with decoded arguments to FILE (- for standard error)
     #[arg(long, value_name = "FILE|-")]
     pub trace: Option<PathBuf>,
-    /// Count host calls in the report (not implemented yet: refused)
-    #[arg(long)]
+    /// Count the host calls of all processes in the report (slow: all are traced)
+    #[arg(long, requires = "report")]
     pub host_calls: bool,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]

@@ -15,6 +15,7 @@ use sentry::task::creds::Creds;
 use sentry::task::limits::Limits;
 use sentry::task::start::Place;
 use sentry::task::tree::Ending;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{OwnedFd, RawFd};
@@ -39,6 +40,7 @@ pub fn start(setup: SentrySetup) -> Result<i32, String> {
                     .chain(&setup.report)
                     .chain(&setup.trace)
                     .chain(&setup.tty)
+                    .chain(&setup.counter)
                     .chain(setup.stdio.iter().flatten().map(|stream| &stream.fd)),
             );
             host::close_all_but(&keep);
@@ -84,6 +86,7 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     let take = |fd: RawFd| host::inherited(fd).map_err(|e| format!("sentry: descriptor {fd}: {e}"));
     let lanes = setup.lanes.iter().map(|fd| take(*fd)).collect::<Result<Vec<_>, _>>()?;
     let mut report = setup.report.map(take).transpose()?.map(File::from);
+    let counter = setup.counter.map(take).transpose()?;
     let sandbox = Sandbox {
         platform: platform.clone(),
         client: Arc::new(gofer::Client::new(lanes)),
@@ -129,7 +132,7 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
             code,
             duration: begun.elapsed(),
             platform: platform.name(),
-            host_calls: None,
+            host_calls: counter.as_ref().map(|counter| host_calls(counter, platform.as_ref())),
         });
         if let Err(error) = file.write_all(text.as_bytes()) {
             Message::Lines(format!("lazaret: writing the report: {error}\n")).send(control);
@@ -145,6 +148,27 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     message.send(control);
     // Everything else in this pid namespace ends with its init.
     host::exit_now(0)
+}
+
+/// Host calls by process and name, so far.
+fn host_calls(
+    counter: &OwnedFd,
+    platform: &dyn platform::Platform,
+) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let mut all: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    let guests = platform.host_calls().into_iter().map(|(number, count)| ("guest".to_owned(), number, count));
+    for (process, number, count) in
+        confine::count::read(counter).unwrap_or_default().into_iter().chain(guests)
+    {
+        let row = u32::try_from(number).ok().and_then(syscall_table::by_number);
+        let name = match row {
+            Some(row) => row.name.to_owned(),
+            None if number == u64::from(platform::DOORBELL) => "doorbell".to_owned(),
+            None => format!("syscall_{number}"),
+        };
+        *all.entry(process).or_default().entry(name).or_default() += count;
+    }
+    all
 }
 
 /// An empty read-only root.

@@ -26,6 +26,8 @@ pub struct SentrySetup {
     pub stdio: [Option<StreamSetup>; 3],
     /// The launcher's terminal, for /dev/tty.
     pub tty: Option<RawFd>,
+    /// Who counts host calls.
+    pub counter: Option<RawFd>,
 }
 
 /// A standard stream.

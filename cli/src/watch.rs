@@ -50,6 +50,8 @@ pub struct Run {
     gofer_line: Vec<u8>,
     sentry: Option<Child>,
     gofer: Option<Child>,
+    /// Who counts host calls.
+    pub counter: Option<confine::count::Counter>,
     /// When the sentry must have heard of a signal.
     answer_by: Option<Instant>,
     /// When processes sent SIGTERM or SIGINT.
@@ -117,6 +119,7 @@ impl Run {
             gofer_line: Vec::new(),
             sentry: Some(sentry),
             gofer: Some(gofer),
+            counter: None,
             answer_by: None,
             insisted: VecDeque::new(),
         }
@@ -127,6 +130,14 @@ impl Run {
     /// # Errors
     /// One line that says what of lazaret failed.
     pub fn watch(&mut self) -> Result<u8, String> {
+        let result = self.until_all_ended();
+        if let Some(counter) = self.counter.take() {
+            counter.end();
+        }
+        result
+    }
+
+    fn until_all_ended(&mut self) -> Result<u8, String> {
         let result = self.turns();
         // The sentry is the init of everything inside.
         if let Some(sentry) = self.sentry.take() {

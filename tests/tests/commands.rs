@@ -549,6 +549,43 @@ fn report_schema(c: &Ctx) -> Result<(), Failed> {
     }
 }
 
+fn host_calls(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    let path = s.path("report.json");
+    let o = c.sh(&["--host-calls", "--report", &path], "/bin/echo x; kill -KILL $$");
+    expect(&o, 137, "x\n")?;
+    let r = report(&s, &o)?;
+    let count = |process: &str, call: &str| r["host_calls"][process][call].as_u64().unwrap_or(0);
+    let made = [
+        ("launcher", "clone"),
+        ("sentry", "recvmsg"),
+        ("sentry", "process_vm_readv"),
+        ("gofer", "openat2"),
+        ("gofer", "recvmsg"),
+        ("guest", "mmap"),
+        ("guest", "clone"),
+        ("guest", "close"),
+    ];
+    for (process, call) in made {
+        if count(process, call) == 0 {
+            return Err(format!("no {call} of {process}: {}", r["host_calls"][process]).into());
+        }
+    }
+    // What the program asked for is the sentry's to answer: the host hears nothing of it.
+    for call in ["write", "openat", "execve", "kill", "wait4", "exit_group", "read", "getpid", "vfork"] {
+        if count("guest", call) != 0 {
+            return Err(format!("{call} of a guest: {}", r["host_calls"]["guest"]).into());
+        }
+    }
+    let o = c.sh(&["--report", &path], "true");
+    expect(&o, 0, "")?;
+    if report(&s, &o)?.get("host_calls").is_some() {
+        Err("counted without being asked".into())
+    } else {
+        Ok(())
+    }
+}
+
 fn process_isolation(c: &Ctx) -> Result<(), Failed> {
     // The host's processes cannot be seen or signalled.
     let me = std::process::id();
@@ -672,6 +709,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("stdin_pipe", stdin_pipe),
     ("closed_stdout", closed_stdout),
     ("report_schema", report_schema),
+    ("host_calls", host_calls),
     ("process_isolation", process_isolation),
     ("terminal_stays_one", terminal_stays_one),
     ("terminal_interrupt", terminal_interrupt),

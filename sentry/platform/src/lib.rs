@@ -16,6 +16,7 @@ pub mod sentryfilter;
 pub mod trap;
 
 pub use cputime::Told;
+pub use lazaret_shim::layout::DOORBELL;
 pub use regs::{Regs, XState};
 
 use std::os::fd::BorrowedFd;
@@ -367,6 +368,11 @@ pub trait Space: Send + Sync {
 pub trait Platform: Send + Sync {
     /// `trap` or `ptrace`.
     fn name(&self) -> &'static str;
+
+    /// Host calls that it let guests make, by number, if nobody else can count them.
+    fn host_calls(&self) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
 
     /// Lowest and one past the highest address that guest mappings may use.
     fn address_range(&self) -> core::ops::Range<u64>;

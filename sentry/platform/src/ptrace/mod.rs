@@ -78,6 +78,10 @@ impl Platform for PtracePlatform {
         "ptrace"
     }
 
+    fn host_calls(&self) -> Vec<(u64, u64)> {
+        tracer::counts()
+    }
+
     fn address_range(&self) -> std::ops::Range<u64> {
         0x1_0000..layout::REGION_START
     }

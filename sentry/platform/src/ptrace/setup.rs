@@ -5,7 +5,7 @@ use super::fds::Fds;
 use super::host::{self, Mode, Stop};
 use super::task::Remote;
 use super::template;
-use super::tracer::{Tracer, clone, inject};
+use super::tracer::{Tracer, clone, count, inject};
 use crate::trap::boot;
 use crate::{Regs, guestfilter, hostcalls};
 use lazaret_shim::layout;
@@ -53,6 +53,9 @@ fn find_vdso(pid: i32, rsp: u64) -> Option<u64> {
     }
     None
 }
+
+/// pause(2).
+const PAUSE_CALL: u64 = 34;
 
 /// Starts everything; the caller becomes the tracer.
 pub fn start(config: &PtraceConfig, remote: Arc<Remote>) -> Result<Tracer, String> {
@@ -108,6 +111,7 @@ pub fn start(config: &PtraceConfig, remote: Arc<Remote>) -> Result<Tracer, Strin
 
     let waker =
         clone(zygote, &base, layout::CLONE_PARENT).map_err(|_| "the waker did not come up".to_owned())?;
+    count(PAUSE_CALL);
     host::set_regs(waker, &Regs { rip: template::PAUSE, ..base })
         .and_then(|()| host::resume(waker, Mode::Native))
         .map_err(|e| format!("the waker: {e}"))?;

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// What the tracer knows.
@@ -39,6 +40,22 @@ pub struct Tracer {
 /// A host call made by a tracee, and the thread that it made.
 pub type Injected = (i64, Option<i32>);
 
+/// How often each call was injected, by number.
+static CALLS: [AtomicU64; 512] = [const { AtomicU64::new(0) }; 512];
+
+/// Counts a call that a guest process makes on the host.
+pub fn count(nr: u64) {
+    if let Some(calls) = usize::try_from(nr).ok().and_then(|nr| CALLS.get(nr)) {
+        calls.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The calls that guest processes made on the host, by number.
+pub fn counts() -> Vec<(u64, u64)> {
+    let all = (0..).zip(CALLS.iter().map(|calls| calls.load(Ordering::Relaxed)));
+    all.filter(|(_, count)| *count > 0).collect()
+}
+
 /// Makes a stopped tracee carry out a host call. Its registers are lost.
 ///
 /// # Errors
@@ -47,6 +64,7 @@ pub fn inject(tid: i32, base: &Regs, nr: u64, args: [u64; 6]) -> Result<Injected
     let [rdi, rsi, rdx, r10, r8, r9] = args;
     let (rip, eflags, cs) = (template::CALL, 0x202, 0x33);
     let regs = Regs { rip, eflags, cs, rax: nr, rdi, rsi, rdx, r10, r8, r9, ..*base };
+    count(nr);
     if host::set_regs(tid, &regs).and_then(|()| host::resume(tid, Mode::Native)).is_err() {
         host::kill(tid);
     }
