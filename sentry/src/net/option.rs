@@ -140,8 +140,9 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
             return Ok(());
         }
         (SOL_SOCKET, SO_LINGER) => {
-            // Data in memory is delivered at once: there is nothing to linger for.
-            Linger::read_from_prefix(&bytes).map_err(|_| Errno::EINVAL)?;
+            // Data in memory is delivered at once: only a reset in place of an end shows.
+            let value = Linger::read_from_prefix(&bytes).map_err(|_| Errno::EINVAL)?.0;
+            socket.state.lock().linger = value;
             return Ok(());
         }
         _ => {}
@@ -239,7 +240,7 @@ pub fn get(socket: &Socket, level: i32, name: i32) -> SysResult<Vec<u8>> {
         (SOL_SOCKET, SO_ACCEPTCONN) => int(i32::from(state.backlog.is_some())),
         (SOL_SOCKET, SO_RCVTIMEO | SO_RCVTIMEO_NEW) => wait(state.receive_wait),
         (SOL_SOCKET, SO_SNDTIMEO | SO_SNDTIMEO_NEW) => wait(state.send_wait),
-        (SOL_SOCKET, SO_LINGER) => Ok(vec![0; 8]),
+        (SOL_SOCKET, SO_LINGER) => Ok(state.linger.as_bytes().to_vec()),
         (SOL_SOCKET, SO_PEERCRED) => Ok(state.peer_creds.as_bytes().to_vec()),
         (SOL_SOCKET, SO_COOKIE) => Ok(socket.ino.to_ne_bytes().to_vec()),
         (SOL_SOCKET, SO_BINDTODEVICE) => Ok(Vec::new()),

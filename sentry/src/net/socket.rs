@@ -82,6 +82,8 @@ pub struct State {
     pub remote: Addr,
     pub(super) peer: Option<Weak<Socket>>,
     pub(super) connected: bool,
+    /// connect(2) said EINPROGRESS and was not called again since.
+    connecting: bool,
     /// A connection that was; sending is EPIPE.
     pub(super) ended: bool,
     /// listen(2) was called.
@@ -96,6 +98,8 @@ pub struct State {
     pub error: Option<Errno>,
     /// SO_PEERCRED
     pub peer_creds: Ucred,
+    /// SO_LINGER
+    pub linger: Linger,
     /// SO_RCVTIMEO
     pub receive_wait: Option<Duration>,
     /// SO_SNDTIMEO
@@ -321,7 +325,11 @@ impl Socket {
         let kernel = cx.kernel();
         let me = self.me.upgrade().ok_or(Errno::EBADF)?;
         {
-            let state = self.state.lock();
+            let mut state = self.state.lock();
+            if std::mem::take(&mut state.connecting) {
+                // How the attempt that did not wait has ended.
+                return state.error.take().map_or(Ok(()), |error| Err(error.into()));
+            }
             if state.connected {
                 return Err(Errno::EISCONN.into());
             }
@@ -329,7 +337,8 @@ impl Socket {
                 return Err(Errno::EINVAL.into());
             }
         }
-        let listener = listener.ok_or(Errno::ECONNREFUSED)?;
+        let later = nonblocking && self.family != AF_UNIX;
+        let Some(listener) = listener.filter(|l| l.is_listening()) else { return self.refused(later) };
         if listener.kind != self.kind {
             return Err(Errno::EPROTOTYPE.into());
         }
@@ -362,7 +371,7 @@ impl Socket {
             if backlog.waiting.len() >= most {
                 drop(state);
                 if !unix {
-                    return Err(Errno::ECONNREFUSED.into());
+                    return self.refused(later);
                 }
                 if nonblocking {
                     return Err(Errno::EAGAIN.into());
@@ -380,10 +389,25 @@ impl Socket {
             state.remote = remote;
             state.peer_creds = listener_creds;
             state.own_creds = creds;
+            state.connecting = later;
         }
         listener.queue.wake(Ready::IN | Ready::RDNORM);
         self.queue.wake(Ready::OUT | Ready::WRNORM);
-        Ok(())
+        if later { Err(Errno::EINPROGRESS.into()) } else { Ok(()) }
+    }
+
+    /// Nobody listens. `later`: the caller hears of it by poll and SO_ERROR, or the next connect.
+    fn refused(&self, later: bool) -> SysResult<()> {
+        if !later {
+            return Err(Errno::ECONNREFUSED.into());
+        }
+        {
+            let mut state = self.state.lock();
+            state.connecting = true;
+            state.error = Some(Errno::ECONNREFUSED);
+        }
+        self.queue.wake(Ready::IN | Ready::OUT | Ready::ERR | Ready::HUP);
+        Err(Errno::EINPROGRESS.into())
     }
 
     fn any_loopback(&self) -> IpAddr {
@@ -461,7 +485,7 @@ impl Socket {
     }
 
     fn close(&self) {
-        let (peer, unread, waiting, inbox) = {
+        let (peer, reset, waiting, inbox) = {
             let mut state = self.state.lock();
             let inbox = std::mem::take(&mut state.inbox);
             let waiting = state.backlog.take().map(|b| b.waiting);
@@ -469,15 +493,18 @@ impl Socket {
             state.eof = true;
             state.shut_write = true;
             state.ended = true;
-            (peer, state.bytes > 0, waiting, inbox)
+            let aborts = self.family != AF_UNIX && state.linger.l_onoff != 0 && state.linger.l_linger == 0;
+            (peer, state.bytes > 0 || aborts, waiting, inbox)
         };
         if let Some(peer) = peer.filter(|_| self.kind != Kind::Dgram) {
             {
                 let mut state = peer.state.lock();
                 state.eof = true;
                 state.ended = true;
-                if unread {
+                if reset {
                     state.error = Some(Errno::ECONNRESET);
+                    // A reset TCP connection has no peer any more.
+                    state.connected &= self.family == AF_UNIX;
                 }
             }
             peer.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::RDHUP | Ready::ERR);

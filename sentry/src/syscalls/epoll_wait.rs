@@ -18,7 +18,8 @@ fn wait(cx: &mut Cx, epfd: Fd, events: u64, maxevents: i32, timeout: Option<Dura
     let epoll = file.downcast::<Epoll>().ok_or(Errno::EINVAL)?;
     let deadline = cx.deadline(|| timeout.map(|t| time::now().saturating_add(t)));
     cx.wait_on_exclusive(epoll.wait_queue(), Ready::IN);
-    let ready = epoll.collect(max.min(4096));
+    // Never more than are ready.
+    let ready = epoll.collect(max);
     if !ready.is_empty() {
         cx.copy_out(events, ready.as_bytes())?;
         return Ok(ready.len() as u64);

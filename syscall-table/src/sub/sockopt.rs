@@ -67,7 +67,7 @@ sub_table! {
         [SO_OOBINLINE, Full, ""],
         [SO_NO_CHECK, Partial, "remembered, without effect in memory"],
         [SO_PRIORITY, Partial, "remembered, without effect in memory"],
-        [SO_LINGER, Partial, "remembered, without effect in memory"],
+        [SO_LINGER, Partial, "a reset for time 0; nothing else is ever left to send"],
         [SO_BSDCOMPAT, Missing, ""],
         [SO_REUSEPORT, Full, ""],
         [SO_PASSCRED, Full, ""],
