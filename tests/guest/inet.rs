@@ -6,7 +6,7 @@ use libc::*;
 cases![
     v6_only, dual_stack, mapped_peer, bind_conflicts, reuse_port, udp_reuse_port, urgent_byte, urgent_inline, urgent_errors, urgent_poll,
     hop_limit_and_class, ttl_and_tos, packet_info, control_cut, timestamp, option_ranges, option_levels, tcp_info_state, congestion,
-    half_close, reset_on_unread, linger_zero_resets, nonblocking_connect, nonblocking_refused, udp_connected, udp_refused, udp_disconnect, udp_truncated, udp_broadcast_refused,
+    half_close, reset_on_unread, linger_zero_resets, sending_to_a_closed_end, shut_for_reading, nonblocking_connect, nonblocking_refused, udp_connected, udp_refused, udp_disconnect, udp_truncated, udp_broadcast_refused,
     udp_lite, outside_unreachable, ephemeral_range, names_of_both, accept_inherits
 ];
 
@@ -474,6 +474,39 @@ fn reset_on_unread() {
     eq(recv(c, &mut [0; 4], 0), 0);
     err(send(c, b"x", MSG_NOSIGNAL), EPIPE);
     shut([c]);
+}
+
+fn sending_to_a_closed_end() {
+    let [c, s] = stream();
+    eq(send(s, b"bye", 0), 3);
+    shut([s]);
+    sleep_ms(20);
+    let mut f = pollfd { fd: c, events: POLLIN | POLLOUT | POLLRDHUP, revents: 0 };
+    eq(sys!(SYS_poll, &mut f, 1, 1000), 1);
+    eq(f.revents, POLLIN | POLLOUT | POLLRDHUP);
+    // The first is answered by a reset, which the second hears of.
+    eq(send(c, b"lost", MSG_NOSIGNAL), 4);
+    sleep_ms(20);
+    err(send(c, b"x", MSG_NOSIGNAL), EPIPE);
+    err(send(c, b"x", MSG_NOSIGNAL), EPIPE);
+    eq(sys!(SYS_poll, &mut f, 1, 1000), 1);
+    eq(f.revents & POLLHUP, POLLHUP);
+    let mut b = [0u8; 8];
+    eq(recv(c, &mut b, 0), 3);
+    eq(recv(c, &mut b, 0), 0);
+    shut([c]);
+}
+
+fn shut_for_reading() {
+    let [c, s] = stream();
+    ok(sys!(SYS_shutdown, s, SHUT_RD));
+    let mut b = [0u8; 8];
+    eq(recv(s, &mut b, 0), 0);
+    eq(send(c, b"still", MSG_NOSIGNAL), 5);
+    sleep_ms(20);
+    eq(recv(s, &mut b, 0), 5);
+    eq(recv(s, &mut b, 0), 0);
+    shut([c, s]);
 }
 
 fn linger_zero_resets() {

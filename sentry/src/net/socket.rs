@@ -500,7 +500,8 @@ impl Socket {
             {
                 let mut state = peer.state.lock();
                 state.eof = true;
-                state.ended = true;
+                // TCP may send on until it hears of it.
+                state.ended = reset || self.family == AF_UNIX;
                 if reset {
                     state.error = Some(Errno::ECONNRESET);
                     // A reset TCP connection has no peer any more.

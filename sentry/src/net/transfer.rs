@@ -252,8 +252,11 @@ impl Socket {
         flags: i32,
     ) -> SysResult<usize> {
         let stream = self.kind == Kind::Stream;
-        if let Some(error) = self.state.lock().error.take() {
-            return Err(error.into());
+        let error = self.state.lock().error.take();
+        match error {
+            Some(Errno::EPIPE) => return self.broken(cx, 0, flags),
+            Some(error) => return Err(error.into()),
+            None => {}
         }
         if flags & MSG_OOB != 0 {
             return self.send_urgent(cx, data, nonblocking, flags);
@@ -284,16 +287,21 @@ impl Socket {
         };
         // Read before the receiver is locked.
         let creds = if creds.pid == 0 { super::control::own_creds(cx) } else { creds };
+        let tcp = stream && self.family != AF_UNIX;
         let Some(target) = target.filter(|_| !shut) else {
             if self.kind == Kind::Dgram && !shut {
                 // Nobody there: UDP does not know.
                 return Ok(data.len());
             }
-            return self.broken(cx, done, flags);
+            return if tcp && !shut { Ok(self.hear_reset(data.len())) } else { self.broken(cx, done, flags) };
         };
         cx.wait_on(&target.queue, Ready::OUT);
         let mut inbox = target.state.lock();
-        if inbox.eof {
+        if tcp && inbox.ended {
+            drop(inbox);
+            return Ok(self.hear_reset(data.len()));
+        }
+        if inbox.eof && !tcp {
             drop(inbox);
             if self.kind == Kind::Dgram {
                 return Err(Errno::EPIPE.into());
@@ -358,6 +366,18 @@ impl Socket {
         }
     }
 
+    /// What is sent to an end that was closed is lost, and answered by a reset: later calls hear EPIPE (tcp(7)).
+    fn hear_reset(&self, count: usize) -> usize {
+        {
+            let mut state = self.state.lock();
+            state.ended = true;
+            state.shut_write = true;
+            state.error = Some(Errno::EPIPE);
+        }
+        self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::ERR);
+        count
+    }
+
     fn broken(&self, cx: &Cx, done: usize, flags: i32) -> SysResult<usize> {
         if done > 0 {
             return Ok(done);
@@ -382,10 +402,12 @@ impl Socket {
         let stream = self.kind == Kind::Stream;
         cx.wait_on(&self.queue, Ready::IN);
         let mut state = self.state.lock();
-        if state.inbox.is_empty()
-            && let Some(error) = state.error.take()
-        {
-            return Err(error.into());
+        if state.inbox.is_empty() {
+            match state.error.take() {
+                // It belongs to sending; the end of the data was told before.
+                Some(Errno::EPIPE) | None => {}
+                Some(error) => return Err(error.into()),
+            }
         }
         if !state.connected && !state.ended && self.kind != Kind::Dgram {
             return Err(if self.family == AF_UNIX { Errno::EINVAL } else { Errno::ENOTCONN }.into());
