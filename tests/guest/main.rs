@@ -53,6 +53,8 @@ verbs! {
     tty
     wait
     write
+    futex_pi
+    futex_waitv
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

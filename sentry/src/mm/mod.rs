@@ -25,6 +25,8 @@ use syscall_table::errno::Errno;
 
 /// vm.mmap_min_addr
 const LOW: u64 = 0x1_0000;
+/// One past the highest address that user memory may have (TASK_SIZE).
+const USER_END: u64 = 0x7fff_ffff_f000;
 /// vm.max_map_count
 const MAX_AREAS: usize = 65530;
 
@@ -487,6 +489,29 @@ impl Mm {
             return Key::Shared(id.0, id.1, offset.saturating_add(addr - start));
         }
         Key::Private(self.id, addr)
+    }
+
+    /// As [`key`](Self::key) for a call: a shared word must be accessible. `write`: the call may change it.
+    ///
+    /// # Errors
+    /// EINVAL when it is not aligned; EFAULT.
+    pub fn futex_key(&self, addr: u64, private: bool, write: bool) -> SysResult<Key> {
+        if addr & 3 != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        if addr > USER_END - 4 {
+            return Err(Errno::EFAULT.into());
+        }
+        if !private {
+            let layout = self.layout.lock();
+            let (_, area) = layout.find(addr).ok_or(Errno::EFAULT)?;
+            // Linux falls back to a readable page where it does not write.
+            let need = if write { PROT_WRITE } else { PROT_READ | PROT_WRITE };
+            if area.prot & need == 0 {
+                return Err(Errno::EFAULT.into());
+            }
+        }
+        Ok(self.key(addr, private))
     }
 
     /// mlockall(2).

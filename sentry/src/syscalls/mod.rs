@@ -19,6 +19,7 @@ pub mod fcntl;
 pub mod flock;
 pub mod fsync;
 pub mod futex;
+pub mod futex_waitv;
 pub mod get_robust_list;
 pub mod getdents;
 pub mod getitimer;

@@ -223,7 +223,7 @@ fn claim(task: &Arc<Task>) -> bool {
 /// What execve leaves of the task besides memory (execve(2)).
 fn detach(task: &Arc<Task>, gain: &Gain) -> SysResult<()> {
     let process = &task.process;
-    exit::leave_memory(task);
+    exit::leave_memory(task, false);
     task.robust_list.store(0, Ordering::Relaxed);
     let sighand = process.sighand().after_exec();
     *process.sighand.lock() = Arc::new(sighand);

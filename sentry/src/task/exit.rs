@@ -29,7 +29,7 @@ pub(crate) fn single(task: &Arc<Task>, status: i32) {
     if task.tid() == process.pid {
         process.leader_status.store(status.raw, Ordering::SeqCst);
     }
-    leave_memory(task);
+    leave_memory(task, true);
     let last = {
         let threads = process.threads.lock();
         !threads.iter().any(|t| t.tid() != task.tid())
@@ -59,10 +59,10 @@ pub(crate) fn group(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitSt
         let mm = task.mm();
         if kernel.tree.lock().mm_users(&mm) > threads.len() {
             // Memory that outlives us (vfork): others must learn of our end there.
-            leave_memory(task);
+            leave_memory(task, true);
         } else {
             // Robust futexes may lie in memory shared with other processes.
-            crate::ipc::futex::release_robust(task);
+            crate::ipc::futex::robust::release(task, true);
         }
     }
     for task in &threads {
@@ -73,9 +73,9 @@ pub(crate) fn group(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitSt
     finish(kernel, process, status);
 }
 
-/// clear_child_tid and robust futexes, in memory that lives on.
-pub(crate) fn leave_memory(task: &Arc<Task>) {
-    crate::ipc::futex::release_robust(task);
+/// clear_child_tid and robust futexes, in memory that lives on. `ends`: so does the task.
+pub(crate) fn leave_memory(task: &Arc<Task>, ends: bool) {
+    crate::ipc::futex::robust::release(task, ends);
     let addr = task.clear_child_tid.swap(0, Ordering::SeqCst);
     if addr != 0 {
         let mm = task.mm();

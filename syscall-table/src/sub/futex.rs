@@ -5,19 +5,19 @@ use crate::abi::*;
 sub_table! {
     /// Operations of futex(2).
     FUTEX, "operations", "futex" {
-        [FUTEX_WAIT, Missing, ""],
-        [FUTEX_WAKE, Missing, ""],
-        [FUTEX_FD, Missing, ""],
-        [FUTEX_REQUEUE, Missing, ""],
-        [FUTEX_CMP_REQUEUE, Missing, ""],
-        [FUTEX_WAKE_OP, Missing, ""],
-        [FUTEX_LOCK_PI, Missing, ""],
-        [FUTEX_UNLOCK_PI, Missing, ""],
-        [FUTEX_TRYLOCK_PI, Missing, ""],
-        [FUTEX_WAIT_BITSET, Missing, ""],
-        [FUTEX_WAKE_BITSET, Missing, ""],
-        [FUTEX_WAIT_REQUEUE_PI, Missing, ""],
-        [FUTEX_CMP_REQUEUE_PI, Missing, ""],
-        [FUTEX_LOCK_PI2, Missing, ""],
+        [FUTEX_WAIT, Full, ""],
+        [FUTEX_WAKE, Full, ""],
+        [FUTEX_FD, Missing, "removed in Linux 2.6.26"],
+        [FUTEX_REQUEUE, Full, ""],
+        [FUTEX_CMP_REQUEUE, Full, ""],
+        [FUTEX_WAKE_OP, Partial, "not atomic against the guest's own instructions"],
+        [FUTEX_LOCK_PI, Partial, "waiters go by priority, but none is inherited"],
+        [FUTEX_UNLOCK_PI, Partial, "waiters go by priority, but none is inherited"],
+        [FUTEX_TRYLOCK_PI, Partial, "waiters go by priority, but none is inherited"],
+        [FUTEX_WAIT_BITSET, Full, ""],
+        [FUTEX_WAKE_BITSET, Full, ""],
+        [FUTEX_WAIT_REQUEUE_PI, Partial, "waiters go by priority, but none is inherited"],
+        [FUTEX_CMP_REQUEUE_PI, Partial, "waiters go by priority, but none is inherited"],
+        [FUTEX_LOCK_PI2, Partial, "waiters go by priority, but none is inherited"],
     }
 }
