@@ -55,6 +55,7 @@ verbs! {
     write
     futex_pi
     futex_waitv
+    memory
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

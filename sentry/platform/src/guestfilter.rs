@@ -62,11 +62,26 @@ const ADVICE: Names = &[
     (23, "POPULATE_WRITE"),
     (24, "DONTNEED_LOCKED"),
     (25, "COLLAPSE"),
+    (102, "GUARD_INSTALL"),
+    (103, "GUARD_REMOVE"),
+];
+
+/// membarrier commands that reach the caller's own threads alone.
+const BARRIERS: Names = &[
+    (0x8, "PRIVATE_EXPEDITED"),
+    (0x10, "REGISTER_PRIVATE_EXPEDITED"),
+    (0x20, "PRIVATE_EXPEDITED_SYNC_CORE"),
+    (0x40, "REGISTER_PRIVATE_EXPEDITED_SYNC_CORE"),
 ];
 
 /// Whether a guest's madvise advice may be given to the host.
 pub fn is_advice(advice: u32) -> bool {
     ADVICE.iter().any(|(known, _)| *known == advice)
+}
+
+/// Whether a guest's membarrier command may be given to the host.
+pub fn is_barrier(command: u32) -> bool {
+    BARRIERS.iter().any(|(known, _)| *known == command)
 }
 
 /// A range that ends at or below the shim's region.
@@ -125,6 +140,12 @@ const RULES: &[Rule] = &[
         "moving to where the sentry says (MAYMOVE|FIXED, DONTUNMAP)",
     ),
     Rule::new("madvise", 28, &[below(0, 1), OneOf(2, ADVICE)], "advice on the guest's own memory"),
+    Rule::new(
+        "membarrier",
+        324,
+        &[OneOf(0, BARRIERS), Is(1, 0)],
+        "memory barriers on the guest's own threads",
+    ),
     Rule::new("close", 3, &[], "descriptors live only while they are mapped"),
     Rule::new("clone", 56, &[Is(0, layout::CLONE_THREAD_FLAGS)], "a task's thread"),
     Rule::new(
@@ -158,7 +179,8 @@ pub fn rules() -> &'static [Rule] {
 pub fn ptrace_rules() -> Vec<Rule> {
     let own_clone = |rule: &Rule| rule.call == "clone" && rule.when.len() == 1;
     let own_mmap = |rule: &Rule| rule.call == "mmap" && rule.when.contains(&below(0, 1));
-    let shared = ["munmap", "mprotect", "mremap", "madvise", "close", "getrusage", "exit"];
+    let shared =
+        ["munmap", "mprotect", "mremap", "madvise", "membarrier", "close", "getrusage", "exit"];
     let mut rules = vec![
         Rule::new("doorbell", layout::DOORBELL as libc::c_long, &[], ASK).answered(Answer::Notify),
         Rule::new("pause", 34, &[], "one process waits to be signalled: it wakes the tracer"),

@@ -264,6 +264,9 @@ pub trait Port {
     /// madvise with an advice of the platform's allowed list (EINVAL otherwise).
     fn madvise(&mut self, addr: u64, len: u64, advice: i32) -> Result<(), CallError>;
 
+    /// membarrier(2) with a command of the platform's allowed list (EINVAL otherwise).
+    fn membarrier(&mut self, command: u32) -> Result<(), CallError>;
+
     /// Creates a task in a copy of this task's space (fork). The child starts from `start`, with this task's
     /// extended state; it runs nothing before [`TaskControl::start`].
     fn fork(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError>;

@@ -64,6 +64,11 @@ impl Layout {
         at.min(end)
     }
 
+    /// Start of the first area behind an address.
+    pub fn next_start(&self, addr: u64) -> Option<u64> {
+        self.areas.range(addr..).next().map(|(start, _)| *start)
+    }
+
     /// Whether the range meets a shared mapping of a file that was not opened for writing.
     pub fn read_only(&self, start: u64, end: u64) -> bool {
         let first = self.find(start).map_or(start, |(at, _)| at);
@@ -89,6 +94,11 @@ impl Layout {
     /// Bytes of private writable memory that is no stack.
     pub fn data(&self) -> u64 {
         self.data
+    }
+
+    /// One past the highest address that a mapping may have.
+    pub fn end(&self) -> u64 {
+        self.high
     }
 
     /// Where arguments and environment lie: start of arguments, of environment, end.

@@ -10,6 +10,8 @@ pub mod area;
 mod flight;
 pub mod layout;
 pub(crate) mod limits;
+mod lock;
+mod twice;
 
 use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
@@ -360,8 +362,8 @@ impl Mm {
         let old_end = old.checked_add(old_len).ok_or(Errno::EINVAL)?;
         let (start, area) = layout.find(old).ok_or(Errno::EFAULT)?;
         if old_len == 0 {
-            // A second mapping of shared memory.
-            return Err(crate::fail::Fail::gap(Errno::EINVAL, "mremap with old size 0"));
+            let area = area.clone();
+            return self.map_twice(port, layout, (area, old - start), new_len, flags, new_addr);
         }
         let mut area = area.clone();
         if old_end > area.end && (new_len > old_len || fixed || keep) {
@@ -512,22 +514,6 @@ impl Mm {
             }
         }
         Ok(self.key(addr, private))
-    }
-
-    /// mlockall(2).
-    pub fn lock_all(&self, current: bool, future: bool) {
-        let mut layout = self.layout.lock();
-        layout.lock_future = future;
-        if current {
-            layout.change(0, u64::MAX, |area| area.locked = true);
-        }
-    }
-
-    /// munlockall(2).
-    pub fn unlock_all(&self) {
-        let mut layout = self.layout.lock();
-        layout.lock_future = false;
-        layout.change(0, u64::MAX, |area| area.locked = false);
     }
 
     /// All areas as they are now, for /proc.

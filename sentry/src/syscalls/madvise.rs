@@ -3,21 +3,24 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
-use crate::mm::{PAGE, round_up};
+use crate::mm::area::Backing;
+use crate::mm::{Layout, PAGE, round_up};
 use platform::CallError;
+use std::sync::Arc;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
+
+/// fallocate(2) modes: a hole, the size stays.
+const PUNCH_HOLE: i32 = 0x3;
 
 /// madvise(2)
 pub fn madvise(cx: &mut Cx, addr: Addr, length: usize, advice: Advice) -> SysResult {
     let advice = advice.bits();
     let known = u32::try_from(advice).is_ok_and(platform::guestfilter::is_advice);
-    if !known {
+    if !known && advice != MADV_REMOVE {
         return match advice {
-            MADV_HWPOISON | MADV_SOFT_OFFLINE => Err(Errno::EPERM.into()),
-            MADV_REMOVE | MADV_MERGEABLE | MADV_UNMERGEABLE | MADV_GUARD_INSTALL | MADV_GUARD_REMOVE => {
-                Err(Fail::gap(Errno::EINVAL, format!("advice {advice}")))
-            }
+            MADV_HWPOISON | MADV_SOFT_OFFLINE => Err(Fail::gap(Errno::EPERM, format!("advice {advice}"))),
+            MADV_MERGEABLE | MADV_UNMERGEABLE => Err(Fail::gap(Errno::EINVAL, format!("advice {advice}"))),
             _ => Err(Errno::EINVAL.into()),
         };
     }
@@ -30,6 +33,9 @@ pub fn madvise(cx: &mut Cx, addr: Addr, length: usize, advice: Advice) -> SysRes
         return Ok(0);
     }
     let end = start.checked_add(len).ok_or(Errno::EINVAL)?;
+    if advice == MADV_REMOVE {
+        return remove(cx, start, end);
+    }
     let mm = cx.task.mm();
     let port = cx.memory_port(false)?;
     let mut layout = mm.layout.lock();
@@ -37,12 +43,17 @@ pub fn madvise(cx: &mut Cx, addr: Addr, length: usize, advice: Advice) -> SysRes
     let mut hole = false;
     let mut at = start;
     while at < end {
-        let upto = layout.run_end(at, end);
-        if upto == at {
+        let Some((_, area)) = layout.find(at) else {
             hole = true;
-            at = layout.iter().map(|(s, _)| s).find(|s| *s > at).unwrap_or(end).min(end);
+            at = layout.next_start(at).unwrap_or(end).min(end);
             continue;
-        }
+        };
+        let upto = match locked_matters(advice) {
+            // Locked areas are refused where they begin.
+            true if area.locked => return Err(Errno::EINVAL.into()),
+            true => area.end.min(end),
+            false => layout.run_end(at, end),
+        };
         match port.madvise(at, upto - at, advice) {
             Ok(()) => {}
             Err(CallError::Errno(e)) => return Err(Errno::from_raw(e).into()),
@@ -56,4 +67,53 @@ pub fn madvise(cx: &mut Cx, addr: Addr, length: usize, advice: Advice) -> SysRes
         at = upto;
     }
     if hole { Err(Errno::ENOMEM.into()) } else { Ok(0) }
+}
+
+/// Advice that Linux refuses for locked memory. The host knows of no locks.
+fn locked_matters(advice: i32) -> bool {
+    matches!(advice, MADV_DONTNEED | MADV_FREE | MADV_COLD | MADV_PAGEOUT)
+}
+
+/// MADV_REMOVE: a hole in the file or shared memory behind a mapping.
+fn remove(cx: &mut Cx, start: u64, end: u64) -> SysResult {
+    let mm = cx.task.mm();
+    let (mut at, mut hole) = (start, false);
+    while at < end {
+        let (upto, file, fd, offset) = {
+            let layout = mm.layout.lock();
+            match part(&layout, at, end)? {
+                Some(part) => part,
+                None => {
+                    hole = true;
+                    at = layout.next_start(at).unwrap_or(end).min(end);
+                    continue;
+                }
+            }
+        };
+        match file {
+            Some(file) => file.ops.fallocate(PUNCH_HOLE, offset, upto - at)?,
+            None => {
+                let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+                rustix::fs::fallocate(&*fd, flags, offset, upto - at)?;
+            }
+        }
+        at = upto;
+    }
+    if hole { Err(Errno::ENOMEM.into()) } else { Ok(0) }
+}
+
+type Part = (u64, Option<Arc<crate::vfs::file::File>>, Arc<rustix::fd::OwnedFd>, u64);
+
+/// What is mapped at `at`: end of the part, description, descriptor, offset.
+fn part(layout: &Layout, at: u64, end: u64) -> SysResult<Option<Part>> {
+    let Some((start, area)) = layout.find(at) else { return Ok(None) };
+    let Backing::Host { fd, file, offset, .. } = &area.backing else { return Err(Errno::EINVAL.into()) };
+    if area.locked {
+        return Err(Errno::EINVAL.into());
+    }
+    if !area.shared || area.prot & PROT_WRITE == 0 && file.as_ref().is_some_and(|f| !f.writable()) {
+        return Err(Errno::EACCES.into());
+    }
+    let offset = offset.saturating_add(at.saturating_sub(start));
+    Ok(Some((area.end.min(end), file.clone(), fd.clone(), offset)))
 }

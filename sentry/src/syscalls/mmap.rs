@@ -7,6 +7,26 @@ use crate::mm::{PAGE, Request, source};
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
+/// Flags that MAP_SHARED_VALIDATE admits: no file here is mapped past the page cache (MAP_SYNC).
+const VALIDATED: i32 = MAP_TYPE
+    | MAP_FIXED
+    | MAP_ANONYMOUS
+    | MAP_32BIT
+    | MAP_ABOVE4G
+    | MAP_GROWSDOWN
+    | MAP_DENYWRITE
+    | MAP_EXECUTABLE
+    | MAP_LOCKED
+    | MAP_NORESERVE
+    | MAP_POPULATE
+    | MAP_NONBLOCK
+    | MAP_STACK
+    | MAP_HUGETLB
+    | MAP_FIXED_NOREPLACE
+    | HUGE_SIZE;
+/// The size of huge pages (MAP_HUGE_SHIFT).
+const HUGE_SIZE: i32 = -1 << MAP_HUGE_SHIFT;
+
 /// mmap(2)
 pub fn mmap(
     cx: &mut Cx,
@@ -24,7 +44,7 @@ pub fn mmap(
     }
     match flags & MAP_TYPE {
         MAP_SHARED | MAP_PRIVATE => {}
-        MAP_SHARED_VALIDATE if flags & (MAP_SYNC | MAP_UNINITIALIZED) == 0 => {}
+        MAP_SHARED_VALIDATE if flags & !VALIDATED == 0 => {}
         MAP_SHARED_VALIDATE => return Err(Errno::EOPNOTSUPP.into()),
         MAP_DROPPABLE => return Err(Fail::gap(Errno::EINVAL, "flag MAP_DROPPABLE")),
         _ => return Err(Errno::EINVAL.into()),
@@ -48,10 +68,16 @@ pub fn mmap(
         // Linux lets files and shared memory have the flag, too: they do not grow here.
         cx.note_gap("flag MAP_GROWSDOWN of no private anonymous memory", Errno::EINVAL);
     }
+    mm.check_lock(cx.task, length as u64, flags & MAP_LOCKED != 0)?;
     mm.set_room(&cx.task.process);
     let request = Request { addr: addr.addr(), len: length as u64, prot, flags, source, name: "" };
     let full = request.source.is_some() || flags & MAP_TYPE != MAP_PRIVATE;
-    mm.map(cx.memory_port(full)?, &request)
+    let at = mm.map(cx.memory_port(full)?, &request)?;
+    if flags & MAP_LOCKED != 0 {
+        // Checked before: nothing but the record changes.
+        let _ = mm.lock_range(cx.task, at, length as u64, true);
+    }
+    Ok(at)
 }
 
 /// munmap(2)

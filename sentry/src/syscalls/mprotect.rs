@@ -18,10 +18,23 @@ pub fn mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt) -> SysResul
     mm.protect(cx.memory_port(false)?, addr.addr(), len as u64, prot.bits()).map(|()| 0)
 }
 
-/// pkey_mprotect(2): without keys only -1 is one.
+/// pkey_mprotect(2): no key is ever allocated, so only -1 is one.
 pub fn pkey_mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt, pkey: i32) -> SysResult {
     if pkey != -1 {
-        return Err(Fail::gap(Errno::EINVAL, "protection keys"));
+        return Err(Errno::EINVAL.into());
     }
     mprotect(cx, addr, len, prot)
+}
+
+/// pkey_alloc(2): what Linux answers on a processor without protection keys.
+pub fn pkey_alloc(_cx: &mut Cx, flags: u64, access_rights: PkeyRights) -> SysResult {
+    if flags != 0 || access_rights.unknown(PKEY_DISABLE_ACCESS | PKEY_DISABLE_WRITE) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    Err(Fail::gap(Errno::EINVAL, "protection keys"))
+}
+
+/// pkey_free(2)
+pub fn pkey_free(_cx: &mut Cx, _pkey: i32) -> SysResult {
+    Err(Errno::EINVAL.into())
 }

@@ -279,8 +279,3 @@ pub fn getcpu(cx: &mut Cx, cpu: Out<u32>, node: Out<u32>, _tcache: Addr) -> SysR
     }
     Ok(0)
 }
-
-/// As a kernel without CONFIG_MEMBARRIER: which task runs on which processor is the host's affair.
-pub fn membarrier(_cx: &mut Cx, _cmd: MembarrierCmd, _flags: u32, _cpu_id: i32) -> SysResult {
-    Err(Errno::ENOSYS.into())
-}

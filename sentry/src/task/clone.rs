@@ -181,6 +181,7 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     if has(CLONE_CHILD_CLEARTID) {
         child.clear_child_tid.store(request.child_tid, Ordering::Relaxed);
     }
+    child.mempolicy.store(parent.mempolicy.load(Ordering::Relaxed), Ordering::Relaxed);
     child.no_new_privs.store(parent.no_new_privs.load(Ordering::Relaxed), Ordering::Relaxed);
     let sched = *parent.sched.lock();
     *child.sched.lock() = if sched.reset_on_fork { super::sched::Sched::default() } else { sched };

@@ -60,6 +60,8 @@ pub struct Task {
     pub clear_child_tid: AtomicU64,
     /// set_robust_list head.
     pub robust_list: AtomicU64,
+    /// set_mempolicy(2): kept, without effect on one node.
+    pub mempolicy: AtomicI32,
     /// It holds no futex and gets none any more; set under the futexes' lock.
     pub(crate) futex_closed: AtomicBool,
     /// A deliverable signal is pending (kept by [`crate::signal::mask::refresh`]).
@@ -275,6 +277,7 @@ impl Task {
             comm: Lock::new(Level::Field, parts.comm),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
+            mempolicy: AtomicI32::new(0),
             futex_closed: AtomicBool::new(false),
             attention: AtomicBool::new(false),
             vfork: Lock::new(Level::Field, None),

@@ -1,4 +1,4 @@
-//! mmap(2), mprotect(2), mremap(2), madvise(2), msync(2), mlock(2), memfd_create(2), mbind(2).
+//! mmap(2), mprotect(2), mremap(2), madvise(2), msync(2), mlock(2), memfd_create(2), mbind(2), get_mempolicy(2).
 
 consts! {
     /// Protections.
@@ -142,6 +142,33 @@ consts! {
         MPOL_LOCAL = 4;
         MPOL_PREFERRED_MANY = 5;
         MPOL_WEIGHTED_INTERLEAVE = 6;
+    }
+}
+
+consts! {
+    /// Flags of a memory policy.
+    MPOL_MODE_FLAGS: i32 {
+        MPOL_F_STATIC_NODES = 1 << 15;
+        MPOL_F_RELATIVE_NODES = 1 << 14;
+        MPOL_F_NUMA_BALANCING = 1 << 13;
+    }
+}
+
+consts! {
+    /// Flags of get_mempolicy(2).
+    MPOL_GET_FLAGS: u32 {
+        MPOL_F_NODE = 0x1;
+        MPOL_F_ADDR = 0x2;
+        MPOL_F_MEMS_ALLOWED = 0x4;
+    }
+}
+
+consts! {
+    /// Flags of mbind(2).
+    MPOL_MF_FLAGS: u32 {
+        MPOL_MF_STRICT = 0x1;
+        MPOL_MF_MOVE = 0x2;
+        MPOL_MF_MOVE_ALL = 0x4;
     }
 }
 

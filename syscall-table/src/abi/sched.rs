@@ -40,6 +40,9 @@ consts! {
     }
 }
 
+/// Flag of membarrier(2) with MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ.
+pub const MEMBARRIER_CMD_FLAG_CPU: u32 = 1;
+
 consts! {
     /// Flags of rseq(2).
     RSEQ_FLAGS: i32 {

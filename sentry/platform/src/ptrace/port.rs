@@ -216,6 +216,13 @@ impl Port for PtracePort<'_> {
         }
     }
 
+    fn membarrier(&mut self, command: u32) -> Result<(), CallError> {
+        if !guestfilter::is_barrier(command) {
+            return Err(CallError::Errno(libc::EINVAL));
+        }
+        self.call(324, [command.into(), 0, 0, 0, 0, 0]).map(|_| ())
+    }
+
     fn fork(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
         let child = self.clone(layout::CLONE_PARENT)?;
         let space = self.tracer.process(child)?;

@@ -1,0 +1,104 @@
+//! Locked memory (mlock(2)): recorded and counted against RLIMIT_MEMLOCK. The host's pages are not locked; the guest can
+//! see no difference but in time.
+
+use super::{Layout, Mm, PAGE, round_up};
+use crate::fail::SysResult;
+use crate::task::Task;
+use crate::task::creds::cap;
+use syscall_table::abi::*;
+use syscall_table::errno::Errno;
+
+/// Bytes that a task may lock: None for any number.
+fn limit(task: &Task) -> Option<u64> {
+    let limit = task.process.limit(RLIMIT_MEMLOCK);
+    (limit != RLIM_INFINITY && !task.creds().capable(cap::IPC_LOCK)).then_some(limit & !(PAGE - 1))
+}
+
+impl Layout {
+    /// Bytes locked within a range.
+    pub fn locked(&self, start: u64, end: u64) -> u64 {
+        let first = self.find(start).map_or(start, |(at, _)| at);
+        let met = self.areas.range(first..end.max(first)).filter(|(_, area)| area.locked);
+        met.map(|(at, area)| area.end.min(end).saturating_sub((*at).max(start))).sum()
+    }
+
+    /// Whether `more` bytes that are to be locked from the start may be mapped.
+    fn has_room(&self, more: u64, limit: Option<u64>) -> bool {
+        limit.is_none_or(|limit| self.locked(0, u64::MAX).saturating_add(more) <= limit)
+    }
+}
+
+impl Mm {
+    /// mmap(2) of `len` bytes that MAP_LOCKED (`asked`) or mlockall(2) locks.
+    ///
+    /// # Errors
+    /// EPERM, EAGAIN.
+    pub fn check_lock(&self, task: &Task, len: u64, asked: bool) -> SysResult<()> {
+        let limit = limit(task);
+        if asked && limit == Some(0) {
+            return Err(Errno::EPERM.into());
+        }
+        let layout = self.layout.lock();
+        if (asked || layout.lock_future) && !layout.has_room(len, limit) {
+            return Err(Errno::EAGAIN.into());
+        }
+        Ok(())
+    }
+
+    /// mlock(2), mlock2(2), munlock(2).
+    ///
+    /// # Errors
+    /// EPERM, ENOMEM, EINVAL.
+    pub fn lock_range(&self, task: &Task, addr: u64, len: u64, locked: bool) -> SysResult<()> {
+        let limit = limit(task);
+        if locked && limit == Some(0) {
+            return Err(Errno::EPERM.into());
+        }
+        let start = addr & !(PAGE - 1);
+        // As Linux: a length that wraps around to nothing locks nothing.
+        let len = round_up(len.wrapping_add(addr - start)).unwrap_or(0);
+        let mut layout = self.layout.lock();
+        let Some(end) = start.checked_add(len) else {
+            let errno = if locked && limit.is_some() { Errno::ENOMEM } else { Errno::EINVAL };
+            return Err(errno.into());
+        };
+        if locked && let Some(limit) = limit {
+            let others = layout.locked(0, u64::MAX).saturating_sub(layout.locked(start, end));
+            if others.saturating_add(len) > limit {
+                return Err(Errno::ENOMEM.into());
+            }
+        }
+        let upto = layout.run_end(start, end);
+        if upto > start {
+            layout.change(start, upto, |area| area.locked = locked);
+        }
+        if upto < end { Err(Errno::ENOMEM.into()) } else { Ok(()) }
+    }
+
+    /// mlockall(2).
+    ///
+    /// # Errors
+    /// EPERM, ENOMEM.
+    pub fn lock_all(&self, task: &Task, current: bool, future: bool) -> SysResult<()> {
+        let limit = limit(task);
+        if limit == Some(0) {
+            return Err(Errno::EPERM.into());
+        }
+        let mut layout = self.layout.lock();
+        if current && limit.is_some_and(|limit| layout.total() > limit) {
+            return Err(Errno::ENOMEM.into());
+        }
+        layout.lock_future = future;
+        if current {
+            layout.change(0, u64::MAX, |area| area.locked = true);
+        }
+        Ok(())
+    }
+
+    /// munlockall(2).
+    pub fn unlock_all(&self) {
+        let mut layout = self.layout.lock();
+        layout.lock_future = false;
+        layout.change(0, u64::MAX, |area| area.locked = false);
+    }
+}
