@@ -298,6 +298,20 @@ impl Client {
         self.done(&Request::Unwatch { watch })
     }
 
+    /// A new file in memory, opened for reading and writing, and for reading alone.
+    pub fn memory(&self) -> Result<(OwnedFd, OwnedFd)> {
+        let mut lane = self.lane()?;
+        let read_only = match lane.round_trip(&Request::Memory)? {
+            (Response::Memory, fd) => fd,
+            (Response::Fault(fault), _) => return Err(fault.into()),
+            _ => None,
+        };
+        match (lane.fds.pop(), read_only) {
+            (Some(both), Some(read_only)) => Ok((both, read_only)),
+            _ => Err(GoferError::Gone),
+        }
+    }
+
     /// Gives nodes back. The sentry's cache collects some and forgets them together.
     pub fn forget(&self, nodes: &[NodeId]) -> Result<()> {
         nodes

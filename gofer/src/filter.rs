@@ -49,6 +49,12 @@ const RULES: &[Rule] = &[
     ),
     Rule::new("inotify_rm_watch", libc::SYS_inotify_rm_watch, &[], "ends a watch"),
     Rule::new(
+        "memfd_create",
+        libc::SYS_memfd_create,
+        &[Within(1, &[(0x1, "MFD_CLOEXEC"), (0x2, "MFD_ALLOW_SEALING")])],
+        "memory for the sentry, opened a second time for reading alone",
+    ),
+    Rule::new(
         "fcntl",
         libc::SYS_fcntl,
         &[OneOf(1, &[(libc::F_DUPFD_CLOEXEC as u32, "F_DUPFD_CLOEXEC")])],

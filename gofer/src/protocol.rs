@@ -6,8 +6,8 @@
 //! thread at its other end; one message is one packet. On a lane the client sends one [`Request`] and
 //! receives exactly one [`Response`] before it sends the next, so messages need no number. All lanes of
 //! a connection share one table of nodes. A packet is at most [`MAX_MESSAGE`] bytes, encoded by
-//! [`crate::codec`]. A request never carries a descriptor. A response carries at most one, by
-//! `SCM_RIGHTS`, exactly where its type says so. A request that does not decode closes the lane; the end of
+//! [`crate::codec`]. A request never carries a descriptor. A response carries at most one, and
+//! that to [`Request::Memory`] two, by `SCM_RIGHTS`, exactly where its type says so. A request that does not decode closes the lane; the end of
 //! every lane ends the gofer.
 //!
 //! # Nodes
@@ -255,6 +255,10 @@ pub enum Request {
     Watch { node: NodeId, events: u32 },
     /// Ends a watch; also one that the host ended (`IN_IGNORED`), which counts until then. → `Done`, or `EINVAL`
     Unwatch { watch: i32 },
+    /// A new file in memory, opened twice: for reading and writing, and for reading alone. Only here can a file be opened
+    /// again, and what a guest may only read must be mapped from a descriptor that cannot write. Sealing is possible.
+    /// → `Memory`, with both descriptors in this order
+    Memory,
     /// Nodes that the sentry no longer uses; unknown ones are ignored. → `Done`
     Forget { nodes: Vec<NodeId> },
 }
@@ -388,6 +392,8 @@ pub enum Response {
     StatFs(StatFs),
     /// To `Watch`, with a descriptor: the watch's number in the instance.
     Watching(i32),
+    /// With two descriptors of one new file.
+    Memory,
 }
 
 impl std::fmt::Debug for Bytes {

@@ -348,7 +348,7 @@ macro_rules! for_each_syscall {
             [316, renameat2, (olddirfd: DirFd, oldpath: Path, newdirfd: DirFd, newpath: Path, flags: RenameFlags), Partial(rename::renameat2), "RENAME_WHITEOUT"],
             [317, seccomp, (op: SeccompOp, flags: SeccompFlags, args: Addr), Refused(EINVAL), "filters inside the sandbox are not implemented"],
             [318, getrandom, (buf: OutBuf, buflen: usize, flags: GetrandomFlags), Full(getrandom::getrandom), ""],
-            [319, memfd_create, (name: CStr, flags: MemfdFlags), Partial(memfd_create::memfd_create), "MFD_HUGETLB; seals do not see mappings made before"],
+            [319, memfd_create, (name: CStr, flags: MemfdFlags), Partial(memfd_create::memfd_create), "no MFD_HUGETLB"],
             [320, kexec_file_load, (kernel_fd: Fd, initrd_fd: Fd, cmdline_len: u64, cmdline: CStr, flags: KexecFlags), Missing, ""],
             [321, bpf, (cmd: BpfCmd, attr: InBuf, size: u32), Missing, ""],
             [322, execveat, (dirfd: DirFd, path: Path, argv: CStrArray, envp: CStrArray, flags: AtFlags), Partial(execve::execveat), "as execve"],

@@ -267,6 +267,85 @@ fn garbage_calls() -> i32 {
     0
 }
 
+/// The `syscall` instructions of the region's beginning, where its code is.
+fn entries() -> Vec<usize> {
+    let byte = |p: usize| unsafe { (p as *const u8).read_volatile() };
+    let pages = (SHIM..SHIM + (1 << 20)).step_by(4096).filter(|p| readable(*p));
+    pages.flat_map(|page| page..page + 4095).filter(|p| byte(*p) == 0x0f && byte(p + 1) == 0x05).collect()
+}
+
+const TARGET: usize = 0x1_2345_0000;
+
+extern "C" fn write_target() {
+    unsafe { (TARGET as *mut u8).write_volatile(b'1') };
+    child::exit_now(0);
+}
+
+/// Memory that was opened for reading is made writable by the host's own calls, from the code that may make them: by
+/// mprotect(2) of a mapping, and by mmap(2) of the descriptor while another thread maps it.
+fn write_read_only() -> i32 {
+    let path = c"/dev/shm/hostile-read-only";
+    sys!(SYS_unlink, path);
+    let fd = ok(sys!(SYS_open, path, O_RDWR | O_CREAT | O_EXCL, 0o644));
+    ok(sys!(SYS_ftruncate, fd, 4096));
+    let ro = ok(sys!(SYS_open, path, O_RDONLY)) as i32;
+    let all = entries();
+    let (target, spot) = (TARGET, TARGET + 0x1_0000);
+    let map = move || sys!(SYS_mmap, target, 4096, PROT_READ, MAP_SHARED | MAP_FIXED, ro, 0);
+    ok(map());
+    for p in &all {
+        let pid = child(|| {
+            // What follows the instruction may fault: the write comes then.
+            [SIGSEGV, SIGILL, SIGBUS, SIGTRAP, SIGSYS].map(|x| sig::handle(x, write_target as *const () as usize, 0));
+            jump(*p, 10, [target as u64, 4096, 3, 0, 0, 0]);
+            write_target();
+            0
+        });
+        finish(pid, 100);
+    }
+    for p in &all {
+        let pid = child(|| {
+            std::thread::spawn(move || {
+                loop {
+                    map();
+                }
+            });
+            let end = now_ms() + 300;
+            while now_ms() < end {
+                for fd in 0..8 {
+                    jump(*p, 9, [spot as u64, 4096, 3, 0x11, fd, 0]);
+                    if sys!(SYS_getrandom, spot, 1, 0) == 1 {
+                        unsafe { (spot as *mut u8).write_volatile(b'2') };
+                    }
+                }
+            }
+            0
+        });
+        finish(pid, 600);
+    }
+    let mut now = [0u8; 1];
+    sys!(SYS_pread64, fd, &mut now, 1, 0);
+    if now[0] != 0 {
+        let line = format!("writing what was opened for reading succeeded ({})\n", now[0] as char);
+        sys!(SYS_write, 1, line.as_bytes(), line.len());
+    }
+    sys!(SYS_unlink, path);
+    0
+}
+
+/// Ends a child that does not end by itself in time.
+fn finish(pid: i32, ms: i64) {
+    let end = now_ms() + ms;
+    while sys!(SYS_wait4, pid, 0, WNOHANG, 0) == 0 {
+        if now_ms() > end {
+            sys!(SYS_kill, pid, SIGKILL);
+            reap(pid);
+            return;
+        }
+        sleep_ms(1);
+    }
+}
+
 type Harm = fn() -> i32;
 
 const MODES: &[(&str, Harm)] = &[
@@ -277,6 +356,7 @@ const MODES: &[(&str, Harm)] = &[
     ("fork_bomb", fork_bomb),
     ("descriptors", descriptors),
     ("garbage_calls", garbage_calls),
+    ("write_read_only", write_read_only),
 ];
 
 /// `guest hostile MODE`.

@@ -19,6 +19,7 @@ mod xattr;
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 use rustix::io::Errno;
 
 use crate::codec;
@@ -109,11 +110,11 @@ impl Server {
                 _ => return,
             };
             let Some(Ok(request)) = buffer.get(..length).map(codec::decode) else { return };
-            let (response, fd) = self.answer(&request);
+            let (response, fds) = self.answer(&request);
             let encoded = codec::encode(&response, &mut out).or_else(|_| {
                 codec::encode(&Response::Fault(Fault::Errno(Errno::MSGSIZE.raw_os_error())), &mut out)
             });
-            let fds: Vec<_> = fd.iter().map(AsFd::as_fd).collect();
+            let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
             if encoded.is_err() || send_packet(socket, &out, &fds).is_err() {
                 return;
             }
@@ -121,8 +122,19 @@ impl Server {
     }
 
     /// The answer to one request.
-    pub(crate) fn answer(&self, request: &Request) -> (Response, Option<OwnedFd>) {
-        self.dispatch(request).unwrap_or_else(|failure| (Response::Fault(self.fault(failure)), None))
+    pub(crate) fn answer(&self, request: &Request) -> (Response, Vec<OwnedFd>) {
+        let answer = match request {
+            Request::Memory => self.memory(),
+            other => self.dispatch(other).map(|(response, fd)| (response, fd.into_iter().collect())),
+        };
+        answer.unwrap_or_else(|failure| (Response::Fault(self.fault(failure)), Vec::new()))
+    }
+
+    fn memory(&self) -> Result<(Response, Vec<OwnedFd>), Failure> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let both = memfd_create(c"lazaret", flags)?;
+        let read_only = self.self_fds.reopen(&both, OFlags::RDONLY)?;
+        Ok((Response::Memory, vec![both, read_only]))
     }
 
     fn dispatch(&self, request: &Request) -> Answer {
@@ -155,6 +167,8 @@ impl Server {
             Request::Watch { node, events } => self.watch(*node, *events),
             Request::Unwatch { watch } => self.unwatch(*watch),
             Request::Forget { nodes } => self.forget(nodes),
+            // Answered with two descriptors, before.
+            Request::Memory => Err(Errno::INVAL.into()),
         }
     }
 

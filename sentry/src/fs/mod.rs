@@ -7,6 +7,7 @@ pub mod host_stream;
 pub mod host_tty;
 pub mod hostfile;
 pub mod memfs;
+pub mod memory;
 mod proc;
 mod pseudo;
 mod set_up;

@@ -31,6 +31,7 @@ pub fn set_up(
     mounts: &[HostMount],
     console: Option<NewOwner>,
 ) -> SysResult<()> {
+    super::memory::set_gofer(client);
     let vfs = &kernel.vfs;
     let lower = GoferFs::attach(kernel, client, 0)?;
     let root: Arc<dyn Inode> = if lower.writable() { lower } else { MemFs::overlay(lower, room())? };

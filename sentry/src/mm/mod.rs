@@ -507,8 +507,9 @@ impl Mm {
         if !private {
             let layout = self.layout.lock();
             let (_, area) = layout.find(addr).ok_or(Errno::EFAULT)?;
-            // Linux falls back to a readable page where it does not write.
-            let need = if write { PROT_WRITE } else { PROT_READ | PROT_WRITE };
+            // Linux falls back to a readable page of a file where it does not write: private memory would never change.
+            let file = matches!(area.backing, Backing::Host { .. });
+            let need = if write || !file { PROT_WRITE } else { PROT_READ | PROT_WRITE };
             if area.prot & need == 0 {
                 return Err(Errno::EFAULT.into());
             }

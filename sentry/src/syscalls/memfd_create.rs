@@ -51,11 +51,7 @@ pub(super) fn add_seals(file: &File, seals: i32) -> SysResult {
     if seals & !known != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let old = memory.node().seals();
-    if old & F_SEAL_SEAL != 0 {
-        return Err(Errno::EPERM.into());
-    }
-    memory.node().set_seals(old | seals);
+    memory.node().add_seals(seals)?;
     Ok(0)
 }
 

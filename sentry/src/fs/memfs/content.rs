@@ -2,9 +2,12 @@
 
 use super::MemFs;
 use crate::fail::SysResult;
+use crate::fs::memory;
 use rustix::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use syscall_table::abi::fcntl::{F_SEAL_FUTURE_WRITE, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE};
+use syscall_table::abi::fcntl::{
+    F_SEAL_EXEC, F_SEAL_FUTURE_WRITE, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE,
+};
 use syscall_table::errno::Errno;
 
 /// Larger files live in a memfd, where holes and growth are the host's business.
@@ -25,18 +28,20 @@ pub(crate) enum Bytes {
 /// Contents of a regular file.
 pub struct Content {
     pub(crate) bytes: Bytes,
-    /// Seals of memfd_create(2).
+    /// Seals of memfd_create(2). Those against writing are the memfd's own too, if there is one.
     pub(crate) seals: i32,
+    /// The memfd, for those who may only read.
+    read_only: Option<Arc<OwnedFd>>,
     charged: u64,
 }
 
 impl Content {
     pub(crate) fn lower() -> Content {
-        Content { bytes: Bytes::Lower, seals: F_SEAL_SEAL, charged: 0 }
+        Content { bytes: Bytes::Lower, seals: F_SEAL_SEAL, read_only: None, charged: 0 }
     }
 
     pub(crate) fn empty() -> Content {
-        Content { bytes: Bytes::Memory(Vec::new()), seals: F_SEAL_SEAL, charged: 0 }
+        Content { bytes: Bytes::Memory(Vec::new()), seals: F_SEAL_SEAL, read_only: None, charged: 0 }
     }
 
     pub(crate) fn is_lower(&self) -> bool {
@@ -72,7 +77,9 @@ impl Content {
             bytes.truncate(done);
             Bytes::Memory(bytes)
         } else {
-            let fd = memfd()?;
+            let memory = memory::new()?;
+            let fd = memory.both;
+            self.read_only = Some(memory.read_only);
             let mut chunk = vec![0; CHUNK];
             let mut at = 0u64;
             loop {
@@ -83,7 +90,7 @@ impl Content {
                 write_all(&fd, chunk.get(..count).unwrap_or_default(), at)?;
                 at = at.saturating_add(count as u64);
             }
-            Bytes::Fd(Arc::new(fd), at)
+            Bytes::Fd(fd, at)
         };
         self.bytes = copied;
         self.charged = size;
@@ -96,13 +103,38 @@ impl Content {
             Bytes::Lower => Ok(None),
             Bytes::Fd(fd, _) => Ok(Some(fd.clone())),
             Bytes::Memory(bytes) => {
-                let fd = memfd()?;
+                let memory = memory::new()?;
+                let fd = memory.both;
                 write_all(&fd, bytes, 0)?;
-                let fd = Arc::new(fd);
+                seal(&fd, self.seals)?;
                 self.bytes = Bytes::Fd(fd.clone(), bytes.len() as u64);
+                self.read_only = Some(memory.read_only);
                 Ok(Some(fd))
             }
         }
+    }
+
+    /// What to map: the memfd with no more rights than asked. None while the lower's.
+    pub(crate) fn mapped(&mut self, write: bool) -> SysResult<Option<Arc<OwnedFd>>> {
+        let both = self.host()?;
+        if write && self.seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) == 0 {
+            return Ok(both);
+        }
+        Ok(both.and(self.read_only.clone()))
+    }
+
+    /// F_ADD_SEALS; `executable`: any execute bit is set.
+    pub(crate) fn add_seals(&mut self, mut seals: i32, executable: bool) -> SysResult<()> {
+        self.sealed(F_SEAL_SEAL)?;
+        if seals & F_SEAL_EXEC != 0 && executable {
+            // What stays executable stays as it is (memfd_create(2)).
+            seals |= F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
+        }
+        if let Bytes::Fd(fd, _) = &self.bytes {
+            seal(fd, seals & !self.seals)?;
+        }
+        self.seals |= seals;
+        Ok(())
     }
 
     fn sealed(&self, seals: i32) -> SysResult<()> {
@@ -208,8 +240,14 @@ impl Content {
     }
 }
 
-fn memfd() -> SysResult<OwnedFd> {
-    Ok(rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC)?)
+/// Gives a memfd the seals against writing: the host knows which mappings are in the way (EBUSY).
+fn seal(fd: &OwnedFd, seals: i32) -> SysResult<()> {
+    let seals = seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
+    if seals != 0 {
+        let seals = rustix::fs::SealFlags::from_bits_retain(seals.cast_unsigned());
+        rustix::fs::fcntl_add_seals(fd, seals)?;
+    }
+    Ok(())
 }
 
 fn write_all(fd: impl AsFd, mut data: &[u8], mut at: u64) -> SysResult<()> {

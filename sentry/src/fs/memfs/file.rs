@@ -83,13 +83,13 @@ impl FileOps for MemFile {
         self.node.attr()
     }
 
-    fn mmap(&self, _: &File, prot: i32, flags: i32) -> SysResult<Mapping> {
+    fn mmap(&self, file: &File, prot: i32, flags: i32) -> SysResult<Mapping> {
         let mut content = self.node.content.lock();
-        let shared_write = flags & MAP_SHARED != 0 && prot & PROT_WRITE != 0;
-        if shared_write && content.seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) != 0 {
+        let shared = flags & MAP_SHARED != 0;
+        if shared && prot & PROT_WRITE != 0 && content.seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) != 0 {
             return Err(Errno::EPERM.into());
         }
-        let fd = content.host()?;
+        let fd = content.mapped(shared && file.writable())?;
         drop(content);
         Ok(Mapping::Host(fd.or_else(|| self.lower.clone()).ok_or(Errno::ENODEV)?))
     }

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use syscall_table::abi::fcntl::F_SEAL_EXEC;
 use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
 use syscall_table::abi::{OVERLAYFS_SUPER_MAGIC, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, TMPFS_MAGIC};
@@ -246,7 +247,16 @@ impl Node {
         self.content.lock().seals
     }
 
-    /// Replaces the seals, as `F_ADD_SEALS` decided.
+    /// F_ADD_SEALS.
+    ///
+    /// # Errors
+    /// EPERM, EBUSY.
+    pub(crate) fn add_seals(&self, seals: i32) -> SysResult<()> {
+        let executable = self.meta.lock().mode & 0o111 != 0;
+        self.content.lock().add_seals(seals, executable)
+    }
+
+    /// The seals of a file just made.
     pub(crate) fn set_seals(&self, seals: i32) {
         self.content.lock().seals = seals;
     }
@@ -330,8 +340,12 @@ impl Inode for Node {
             SetTime::Now => now,
             SetTime::At(at) => at,
         };
+        let sealed = self.seals() & F_SEAL_EXEC != 0;
         let mut meta = self.own()?;
         if let Some(mode) = set.mode {
+            if sealed && (meta.mode ^ mode) & 0o111 != 0 {
+                return Err(Errno::EPERM.into());
+            }
             meta.mode = self.kind | mode & 0o7777;
         }
         if let Some(uid) = set.uid {
