@@ -115,6 +115,8 @@ impl Sandbox {
             timers,
             reactor: reactor.clone(),
             futexes: Default::default(),
+            ipc: Default::default(),
+            mqueues: Default::default(),
             net: Default::default(),
             report: Report::new(self.wanted),
             ptys: Default::default(),

@@ -21,6 +21,10 @@ pub struct Kernel {
     pub reactor: Arc<crate::reactor::Reactor>,
     /// Futex wait queues.
     pub futexes: crate::ipc::futex::Futexes,
+    /// System V objects.
+    pub ipc: crate::ipc::sysv::Ipc,
+    /// POSIX message queues.
+    pub mqueues: Arc<crate::ipc::mqueue::Queues>,
     /// Bound socket names.
     pub net: crate::net::Net,
     /// What went wrong, and traces.

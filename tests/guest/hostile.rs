@@ -296,7 +296,9 @@ fn write_read_only() -> i32 {
     for p in &all {
         let pid = child(|| {
             // What follows the instruction may fault: the write comes then.
-            [SIGSEGV, SIGILL, SIGBUS, SIGTRAP, SIGSYS].map(|x| sig::handle(x, write_target as *const () as usize, 0));
+            for x in [SIGSEGV, SIGILL, SIGBUS, SIGTRAP, SIGSYS] {
+                sig::handle(x, write_target as *const () as usize, 0);
+            }
             jump(*p, 10, [target as u64, 4096, 3, 0, 0, 0]);
             write_target();
             0

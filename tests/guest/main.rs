@@ -56,6 +56,9 @@ verbs! {
     futex_pi
     futex_waitv
     memory
+    sysv
+    mqueue
+    aio
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

@@ -8,6 +8,7 @@ pub mod host_tty;
 pub mod hostfile;
 pub mod memfs;
 pub mod memory;
+pub(crate) mod mqueue;
 mod proc;
 mod pseudo;
 mod set_up;

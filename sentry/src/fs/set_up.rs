@@ -59,6 +59,7 @@ pub fn set_up(
     }
     super::dev::mount(vfs, room(), console)?;
     super::devpts::mount(kernel)?;
+    super::mqueue::mount(kernel)?;
     super::proc::mount(kernel)?;
     super::sys::mount(vfs, kernel.config.cpus)
 }

@@ -27,6 +27,14 @@ impl Eventfd {
             ino: next_ino(),
         }
     }
+
+    /// Counts one more for the kernel, up to the highest count.
+    pub fn signal(&self) {
+        let mut count = self.count.lock();
+        *count = count.saturating_add(1).min(u64::MAX - 1);
+        drop(count);
+        self.queue.wake(Ready::IN | Ready::RDNORM);
+    }
 }
 
 impl FileOps for Eventfd {

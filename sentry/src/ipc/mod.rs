@@ -1,10 +1,13 @@
 //! Inter-process communication inside the sandbox, and descriptors that stand for events.
 
+pub mod aio;
 pub mod epoll;
 pub mod eventfd;
 pub mod futex;
+pub mod mqueue;
 pub mod pipe;
 pub mod signalfd;
+pub mod sysv;
 pub mod timerfd;
 
 use crate::cx::Cx;

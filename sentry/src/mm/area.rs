@@ -1,5 +1,6 @@
 //! One mapped area.
 
+use crate::ipc::sysv::shm::Attachment;
 use crate::vfs::file::File;
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
@@ -41,6 +42,8 @@ pub struct Area {
     pub backing: Backing,
     /// `[heap]`, `[stack]`; empty for others.
     pub name: &'static str,
+    /// The segment of shmat(2) that is mapped.
+    pub attached: Option<Attachment>,
 }
 
 impl Area {
@@ -63,7 +66,9 @@ impl Area {
             && self.dont_fork == next.dont_fork
             && self.locked == next.locked
             && self.grows == next.grows
-            && self.name == next.name;
+            && self.name == next.name
+            && self.attached.is_none()
+            && next.attached.is_none();
         same && match (&self.backing, &next.backing) {
             (Backing::Anonymous, Backing::Anonymous) => true,
             (Backing::Host { fd: a, offset: at, .. }, Backing::Host { fd: b, offset: bt, .. }) => {

@@ -73,7 +73,10 @@ impl Layout {
     pub fn read_only(&self, start: u64, end: u64) -> bool {
         let first = self.find(start).map_or(start, |(at, _)| at);
         let mut met = self.areas.range(first..end);
-        met.any(|(_, area)| area.shared && area.file().is_some_and(|file| !file.writable()))
+        met.any(|(_, area)| {
+            let file = area.shared && area.file().is_some_and(|file| !file.writable());
+            file || area.attached.as_ref().is_some_and(|attached| attached.read_only)
+        })
     }
 
     /// All areas by ascending address.

@@ -14,6 +14,7 @@ mod lock;
 mod twice;
 
 use crate::fail::SysResult;
+use crate::ipc::sysv::shm::Attachment;
 use crate::sync::{Guard, Level, Lock};
 use crate::vfs::file::{File, Mapping};
 use area::{Area, Backing};
@@ -41,6 +42,8 @@ pub struct Mm {
     /// Unique in the sandbox.
     pub id: u64,
     room: limits::Room,
+    /// Contexts of io_setup(2).
+    pub aio: crate::ipc::aio::Contexts,
 }
 
 /// What to map.
@@ -57,6 +60,8 @@ pub struct Request<'a> {
     pub source: Option<Source<'a>>,
     /// `[heap]`, `[stack]` or empty.
     pub name: &'static str,
+    /// The segment that `source` is of.
+    pub attached: Option<Attachment>,
 }
 
 /// A host descriptor to map.
@@ -98,7 +103,8 @@ impl Mm {
 
     fn with(space: Arc<dyn Space>, layout: Layout) -> Arc<Mm> {
         let id = NEXT_ID.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Arc::new(Mm { space, layout: Lock::new(Level::Mm, layout), id, room: limits::Room::default() })
+        let room = limits::Room::default();
+        Arc::new(Mm { space, layout: Lock::new(Level::Mm, layout), id, room, aio: Default::default() })
     }
 
     /// An empty record for a task that has left this space.
@@ -189,7 +195,7 @@ impl Mm {
                 Mapping::Anonymous => None,
             },
         };
-        self.map(port, &Request { addr, len, prot, flags: flags | MAP_FIXED, source, name }).map(|_| ())
+        self.map(port, &Request { addr, len, prot, flags: flags | MAP_FIXED, source, name, attached: None }).map(|_| ())
     }
 
     fn place(&self, layout: &Layout, request: &Request<'_>, len: u64) -> SysResult<u64> {
@@ -258,8 +264,8 @@ impl Mm {
         let end = addr + len;
         let old = layout.remove(addr, end);
         let locked = layout.lock_future;
-        let (prot, name) = (request.prot, request.name);
-        let area = Area { end, prot, shared, dont_fork: false, locked, grows, backing, name };
+        let (prot, name, attached) = (request.prot, request.name, request.attached.clone());
+        let area = Area { end, prot, shared, dont_fork: false, locked, grows, backing, name, attached };
         layout.insert(addr, area);
         Self::depart(&mut layout, port, addr, end, Undo::Unmap);
         drop(layout);
@@ -473,6 +479,7 @@ impl Mm {
                 grows: false,
                 backing: Backing::Anonymous,
                 name: "[heap]",
+                attached: None,
             };
             layout.insert(old_end, area);
             Self::depart(&mut layout, port, old_end, new_end, Undo::Brk(now));
@@ -515,6 +522,13 @@ impl Mm {
             }
         }
         Ok(self.key(addr, private))
+    }
+
+    /// Nobody uses the space any more: what its areas hold is given up now, not when the last trace of its tasks goes.
+    pub(crate) fn abandon(&self) {
+        let areas = std::mem::take(&mut self.layout.lock().areas);
+        drop(areas);
+        self.aio.clear();
     }
 
     /// All areas as they are now, for /proc.

@@ -43,17 +43,21 @@ pub fn madvise(cx: &mut Cx, addr: Addr, length: usize, advice: Advice) -> SysRes
     let mut hole = false;
     let mut at = start;
     while at < end {
-        let Some((_, area)) = layout.find(at) else {
+        let mut upto = layout.run_end(at, end);
+        if upto == at {
             hole = true;
             at = layout.next_start(at).unwrap_or(end).min(end);
             continue;
-        };
-        let upto = match locked_matters(advice) {
+        }
+        if locked_matters(advice)
+            && let Some(locked) = layout.first_locked(at, upto)
+        {
             // Locked areas are refused where they begin.
-            true if area.locked => return Err(Errno::EINVAL.into()),
-            true => area.end.min(end),
-            false => layout.run_end(at, end),
-        };
+            if locked <= at {
+                return Err(Errno::EINVAL.into());
+            }
+            upto = locked;
+        }
         match port.madvise(at, upto - at, advice) {
             Ok(()) => {}
             Err(CallError::Errno(e)) => return Err(Errno::from_raw(e).into()),

@@ -38,6 +38,9 @@ pub fn unshare(cx: &mut Cx, flags: CloneFlags) -> SysResult {
         let shared = std::mem::replace(&mut *cx.task.files.lock(), own);
         drop(shared);
     }
+    if flags & CLONE_SYSVSEM != 0 {
+        crate::ipc::sysv::sem::leave(cx.kernel(), cx.task);
+    }
     if flags & CLONE_FS != 0 {
         let own = Arc::new(cx.task.fs().duplicate());
         *cx.task.fs.lock() = own;

@@ -181,6 +181,9 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     if has(CLONE_CHILD_CLEARTID) {
         child.clear_child_tid.store(request.child_tid, Ordering::Relaxed);
     }
+    if has(CLONE_SYSVSEM) {
+        crate::ipc::sysv::sem::share(&parent, &child);
+    }
     child.mempolicy.store(parent.mempolicy.load(Ordering::Relaxed), Ordering::Relaxed);
     child.no_new_privs.store(parent.no_new_privs.load(Ordering::Relaxed), Ordering::Relaxed);
     let sched = *parent.sched.lock();

@@ -103,9 +103,11 @@ pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
         let comm = task.comm.lock().clone();
         *task.process.epitaph.lock() = Some((comm, task.creds()));
     }
+    crate::ipc::sysv::sem::leave(kernel, task);
     if last_user {
         super::usage::leave_space(kernel, &task.process, &*mm.space);
         mm.space.kill();
+        mm.abandon();
     } else {
         task.control().kick();
     }

@@ -60,6 +60,8 @@ pub struct Task {
     pub clear_child_tid: AtomicU64,
     /// set_robust_list head.
     pub robust_list: AtomicU64,
+    /// Semaphore operations to undo (SEM_UNDO), shared by CLONE_SYSVSEM.
+    pub(crate) undo: Lock<Option<Arc<crate::ipc::sysv::sem::UndoList>>>,
     /// set_mempolicy(2): kept, without effect on one node.
     pub mempolicy: AtomicI32,
     /// It holds no futex and gets none any more; set under the futexes' lock.
@@ -277,6 +279,7 @@ impl Task {
             comm: Lock::new(Level::Field, parts.comm),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
+            undo: Lock::new(Level::Field, None),
             mempolicy: AtomicI32::new(0),
             futex_closed: AtomicBool::new(false),
             attention: AtomicBool::new(false),

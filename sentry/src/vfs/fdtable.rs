@@ -69,8 +69,14 @@ impl FdTable {
         self.locks.get_or_init(|| locks.clone());
     }
 
-    /// A descriptor was closed: the record locks on the file go.
+    /// Unique in the sandbox.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// A descriptor was closed: the record locks on the file go, and what mq_notify(2) asked for.
     fn closed(&self, file: &File) {
+        crate::ipc::mqueue::closed(self.id, file);
         if let Some(locks) = self.locks.get()
             && let Ok(attr) = file.ops.attr()
         {

@@ -152,6 +152,58 @@ pod! {
         pub __unused: [u64; 2],
     }
 
+    /// struct shminfo64.
+    #[repr(C)]
+    pub struct Shminfo [72] {
+        pub shmmax: u64,
+        pub shmmin: u64,
+        pub shmmni: u64,
+        pub shmseg: u64,
+        pub shmall: u64,
+        pub __unused: [u64; 4],
+    }
+
+    /// struct shm_info.
+    #[repr(C)]
+    pub struct ShmUsage [48] {
+        pub used_ids: i32,
+        pub __pad: u32,
+        pub shm_tot: u64,
+        pub shm_rss: u64,
+        pub shm_swp: u64,
+        pub swap_attempts: u64,
+        pub swap_successes: u64,
+    }
+
+    /// struct seminfo.
+    #[repr(C)]
+    pub struct Seminfo [40] {
+        pub semmap: i32,
+        pub semmni: i32,
+        pub semmns: i32,
+        pub semmnu: i32,
+        pub semmsl: i32,
+        pub semopm: i32,
+        pub semume: i32,
+        pub semusz: i32,
+        pub semvmx: i32,
+        pub semaem: i32,
+    }
+
+    /// struct msginfo.
+    #[repr(C)]
+    pub struct Msginfo [32] {
+        pub msgpool: i32,
+        pub msgmap: i32,
+        pub msgmax: i32,
+        pub msgmnb: i32,
+        pub msgmni: i32,
+        pub msgssz: i32,
+        pub msgtql: i32,
+        pub msgseg: u16,
+        pub __pad: u16,
+    }
+
     /// struct mq_attr.
     #[repr(C)]
     pub struct MqAttr [64] {

@@ -16,7 +16,7 @@ sub_table! {
         [CLONE_PARENT, Full, ""],
         [CLONE_THREAD, Full, ""],
         [CLONE_NEWNS, Refused(EPERM), "no namespaces or control groups inside the sandbox"],
-        [CLONE_SYSVSEM, Partial, "semaphore undo lists are never shared"],
+        [CLONE_SYSVSEM, Full, ""],
         [CLONE_SETTLS, Full, ""],
         [CLONE_PARENT_SETTID, Full, ""],
         [CLONE_CHILD_CLEARTID, Full, ""],

@@ -5,6 +5,7 @@ mod mounts;
 mod net;
 mod pid;
 mod system;
+mod sysvipc;
 
 use super::pseudo::{Generated, Link, Super, ino};
 use crate::fail::SysResult;

@@ -3,6 +3,8 @@
 use super::super::pseudo::{Fixed, ino};
 use super::{FS, text};
 use crate::fail::SysResult;
+use crate::ipc::mqueue::{MSG_MAX, MSGSIZE_MAX, QUEUES_MAX};
+use crate::ipc::sysv::sem::{SEMMNI, SEMMNS, SEMMSL, SEMOPM};
 use crate::kernel::Kernel;
 use crate::syscalls::uname::{RELEASE, VERSION};
 use crate::task::Task;
@@ -175,7 +177,7 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"msgmax", "8192"),
         line(b"msgmnb", "16384"),
         line(b"msgmni", "32000"),
-        line(b"sem", "32000\t1024000000\t500\t32000"),
+        line(b"sem", format!("{SEMMSL}\t{SEMMNS}\t{SEMOPM}\t{SEMMNI}")),
         line(b"perf_event_paranoid", "4"),
         line(b"kptr_restrict", "1"),
         line(b"dmesg_restrict", "1"),
@@ -197,6 +199,13 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"max_user_instances", "128"),
         line(b"max_user_watches", "65536"),
     ];
+    let mqueue = vec![
+        line(b"queues_max", QUEUES_MAX.to_string()),
+        line(b"msg_max", MSG_MAX.to_string()),
+        line(b"msgsize_max", MSGSIZE_MAX.to_string()),
+        line(b"msg_default", MSG_MAX.to_string()),
+        line(b"msgsize_default", MSGSIZE_MAX.to_string()),
+    ];
     let sys_fs = vec![
         line(b"file-max", "1048576"),
         line(b"file-nr", "64\t0\t1048576"),
@@ -209,6 +218,7 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"protected_symlinks", "0"),
         line(b"suid_dumpable", "0"),
         dir(b"inotify", inotify),
+        dir(b"mqueue", mqueue),
         dir(b"epoll", vec![line(b"max_user_watches", "431922")]),
     ];
     let core = vec![
@@ -227,6 +237,7 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"tcp_keepalive_time", "7200"),
     ];
     vec![
+        dir(b"sysvipc", super::sysvipc::files()),
         file(b"version", |_| Ok(version().into_bytes())),
         file(b"cpuinfo", move |_| Ok(super::cpu::info(cpus))),
         file(b"meminfo", |_| Ok(meminfo())),

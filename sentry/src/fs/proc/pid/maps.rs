@@ -123,7 +123,10 @@ pub(super) fn maps(asker: &Task, task: &Task, sizes: bool) -> SysResult<Vec<u8>>
                 Some(path) => path.display(Some(&root)),
                 None => file.ops.describe().into_bytes(),
             },
-            None => area.name.as_bytes().to_vec(),
+            None => match &area.attached {
+                Some(attached) => format!("/SYSV{:08x} (deleted)", attached.segment().key()).into_bytes(),
+                None => area.name.as_bytes().to_vec(),
+            },
         };
         out.extend_from_slice(head.as_bytes());
         if !name.is_empty() {

@@ -1,0 +1,428 @@
+//! POSIX message queues (mq_overview(7)): files of /dev/mqueue whose contents are messages by priority.
+//!
+//! Bounded by the number of queues, by RLIMIT_MSGQUEUE for each user, and by the bytes of all messages together.
+
+use crate::cx::Cx;
+use crate::fail::{Restart, SysResult};
+use crate::ipc::sysv::Counter;
+use crate::signal::send;
+use crate::sync::{Level, Lock};
+use crate::task::{Process, Task};
+use crate::time;
+use crate::vfs::attr::Attr;
+use crate::vfs::file::{File, FileOps};
+use crate::wait::{Ready, WaitQueue};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use syscall_table::abi::*;
+use syscall_table::errno::Errno;
+
+/// Queues that an ordinary user may have made in all (fs.mqueue.queues_max).
+pub const QUEUES_MAX: usize = 256;
+/// Queues that anybody may.
+const HARD_QUEUES: usize = 1 << 14;
+/// Messages of a queue made without attributes, and the most that an ordinary user may ask for (fs.mqueue.msg_max).
+pub const MSG_MAX: i64 = 10;
+/// Bytes of a message, likewise (fs.mqueue.msgsize_max).
+pub const MSGSIZE_MAX: i64 = 8192;
+/// The most that anybody may ask for.
+const HARD_MSG_MAX: i64 = 65536;
+const HARD_MSGSIZE_MAX: i64 = 16 << 20;
+/// One past the highest priority (MQ_PRIO_MAX).
+pub const PRIO_MAX: u32 = 32768;
+/// What Linux counts for each message beside its bytes: the message's record, and one of its priority.
+const COST: u64 = 48 + 48;
+/// Bytes of all messages that are queued.
+const BYTES: usize = 64 << 20;
+/// st_size of a queue.
+const FILE_SIZE: u64 = 80;
+
+/// Who is told when a message comes to an empty queue.
+struct Notify {
+    process: Weak<Process>,
+    /// Its descriptor table.
+    table: u64,
+    pid: i32,
+    /// None: nobody is signalled (SIGEV_NONE).
+    signal: Option<(i32, u64)>,
+}
+
+/// Attributes of the file.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner {
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub atime: Duration,
+    pub mtime: Duration,
+    pub ctime: Duration,
+}
+
+#[derive(Default)]
+struct Messages {
+    by_prio: BTreeMap<u32, VecDeque<Vec<u8>>>,
+    count: i64,
+    bytes: u64,
+    /// Calls that wait for one.
+    receivers: usize,
+    notify: Option<Notify>,
+}
+
+/// One queue.
+pub struct Queue {
+    pub(crate) ino: u64,
+    /// Most messages, most bytes of one.
+    limits: (i64, i64),
+    pub(crate) owner: Lock<Owner>,
+    messages: Lock<Messages>,
+    /// Woken when a message comes or goes.
+    wait: WaitQueue,
+    queues: Weak<Queues>,
+    /// Whose limit it counts against, and how much.
+    charged: (u32, u64),
+}
+
+/// All queues by name.
+pub struct Queues {
+    names: Lock<Names>,
+    bytes: Counter,
+}
+
+impl Default for Queues {
+    fn default() -> Self {
+        Queues { names: Lock::new(Level::Object, Names::default()), bytes: Counter::default() }
+    }
+}
+
+#[derive(Default)]
+struct Names {
+    list: BTreeMap<Box<[u8]>, Arc<Queue>>,
+    /// Bytes reserved, by user; queues that are unlinked count until they are closed.
+    charged: HashMap<u32, u64>,
+    made: usize,
+}
+
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let Some(queues) = self.queues.upgrade() else { return };
+        let bytes = self.messages.lock().bytes;
+        queues.bytes.give(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let mut names = queues.names.lock();
+        names.made = names.made.saturating_sub(1);
+        let (user, bytes) = self.charged;
+        let left = names.charged.get(&user).copied().unwrap_or(0).saturating_sub(bytes);
+        if left == 0 {
+            names.charged.remove(&user);
+        } else {
+            names.charged.insert(user, left);
+        }
+    }
+}
+
+/// Who makes a queue.
+pub struct Maker {
+    /// Its owner, and whose limit counts.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// RLIMIT_MSGQUEUE.
+    pub limit: u64,
+    /// CAP_SYS_RESOURCE.
+    pub resource: bool,
+}
+
+impl Queues {
+    /// The queue of a name.
+    pub fn find(&self, name: &[u8]) -> Option<Arc<Queue>> {
+        self.names.lock().list.get(name).cloned()
+    }
+
+    /// All names.
+    pub fn all(&self) -> Vec<(Box<[u8]>, Arc<Queue>)> {
+        self.names.lock().list.iter().map(|(name, queue)| (name.clone(), queue.clone())).collect()
+    }
+
+    /// Makes a queue.
+    ///
+    /// # Errors
+    /// EINVAL, ENOSPC, EMFILE, EEXIST.
+    pub fn create(
+        self: &Arc<Self>,
+        name: &[u8],
+        mode: u32,
+        attr: Option<(i64, i64)>,
+        maker: &Maker,
+    ) -> SysResult<Arc<Queue>> {
+        let (count, size) = attr.unwrap_or((MSG_MAX, MSGSIZE_MAX));
+        let (most, largest) =
+            if maker.resource { (HARD_MSG_MAX, HARD_MSGSIZE_MAX) } else { (MSG_MAX, MSGSIZE_MAX) };
+        if count <= 0 || size <= 0 || count > most || size > largest {
+            return Err(Errno::EINVAL.into());
+        }
+        let bytes = count.unsigned_abs().saturating_mul(size.unsigned_abs().saturating_add(COST));
+        let now = time::realtime();
+        let owner =
+            Owner { mode: mode & 0o7777, uid: maker.uid, gid: maker.gid, atime: now, mtime: now, ctime: now };
+        let mut names = self.names.lock();
+        if names.list.contains_key(name) {
+            return Err(Errno::EEXIST.into());
+        }
+        if names.made >= if maker.resource { HARD_QUEUES } else { QUEUES_MAX } {
+            return Err(Errno::ENOSPC.into());
+        }
+        let charged = names.charged.get(&maker.uid).copied().unwrap_or(0).saturating_add(bytes);
+        if charged > maker.limit {
+            return Err(Errno::EMFILE.into());
+        }
+        let queue = Arc::new(Queue {
+            ino: super::next_ino(),
+            limits: (count, size),
+            owner: Lock::new(Level::Field, owner),
+            messages: Lock::new(Level::Object, Messages::default()),
+            wait: WaitQueue::new(),
+            queues: Arc::downgrade(self),
+            charged: (maker.uid, bytes),
+        });
+        names.charged.insert(maker.uid, charged);
+        names.made += 1;
+        names.list.insert(name.into(), queue.clone());
+        Ok(queue)
+    }
+
+    /// Takes a name away; the queue lives as long as it is open.
+    pub fn unlink(&self, name: &[u8]) -> Option<Arc<Queue>> {
+        self.names.lock().list.remove(name)
+    }
+}
+
+/// An open queue.
+pub struct MqFile {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) name: Vec<u8>,
+}
+
+/// A waiting mq_timedreceive(2), counted: a message that it gets is no reason to tell anybody.
+#[derive(Default)]
+pub struct Receiver {
+    queue: Option<Arc<Queue>>,
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        if let Some(queue) = self.queue.take() {
+            let mut messages = queue.messages.lock();
+            messages.receivers = messages.receivers.saturating_sub(1);
+        }
+    }
+}
+
+impl Queue {
+    pub(crate) fn attr(&self) -> Attr {
+        let owner = *self.owner.lock();
+        Attr {
+            dev: stat::makedev(0, 22),
+            ino: self.ino,
+            mode: S_IFREG | owner.mode,
+            nlink: 1,
+            uid: owner.uid,
+            gid: owner.gid,
+            size: FILE_SIZE,
+            blksize: 4096,
+            atime: owner.atime,
+            mtime: owner.mtime,
+            ctime: owner.ctime,
+            ..Attr::default()
+        }
+    }
+
+    /// As mq_getattr(3) has it, without flags.
+    pub fn limits(&self) -> MqAttr {
+        MqAttr {
+            mq_maxmsg: self.limits.0,
+            mq_msgsize: self.limits.1,
+            mq_curmsgs: self.messages.lock().count,
+            ..zerocopy::FromZeros::new_zeroed()
+        }
+    }
+
+    /// Largest message.
+    pub fn message_size(&self) -> usize {
+        usize::try_from(self.limits.1).unwrap_or(0)
+    }
+
+    /// mq_timedsend(2).
+    ///
+    /// # Errors
+    /// EAGAIN, ETIMEDOUT, ENOMEM; blocks.
+    pub fn send(&self, cx: &mut Cx, file: &File, text: &[u8], prio: u32, until: Option<Duration>) -> SysResult<()> {
+        cx.wait_on(&self.wait, Ready::OUT);
+        let queues = self.queues.upgrade().ok_or(Errno::EBADF)?;
+        let uid = cx.task.creds().uid;
+        let mut messages = self.messages.lock();
+        if messages.count >= self.limits.0 {
+            drop(messages);
+            return wait(cx, file, until);
+        }
+        if !queues.bytes.take(text.len(), BYTES) {
+            return Err(Errno::ENOMEM.into());
+        }
+        messages.by_prio.entry(prio).or_default().push_back(text.to_vec());
+        messages.count += 1;
+        messages.bytes = messages.bytes.saturating_add(text.len() as u64);
+        let first = messages.count == 1 && messages.receivers == 0;
+        let notify = if first { messages.notify.take() } else { None };
+        drop(messages);
+        let now = time::realtime();
+        {
+            let mut owner = self.owner.lock();
+            (owner.mtime, owner.ctime) = (now, now);
+        }
+        self.wait.wake(Ready::IN | Ready::RDNORM);
+        if let Some(notify) = notify
+            && let (Some(process), Some((signal, value))) = (notify.process.upgrade(), notify.signal)
+        {
+            let info = Siginfo::queue(signal, SI_MESGQ, cx.task.process.pid, uid, value);
+            send::to_process(cx.kernel(), &process, info);
+        }
+        Ok(())
+    }
+
+    /// mq_timedreceive(2): the oldest message of the highest priority, and that priority.
+    ///
+    /// # Errors
+    /// EAGAIN, ETIMEDOUT; blocks.
+    pub fn receive(self: &Arc<Self>, cx: &mut Cx, file: &File, until: Option<Duration>) -> SysResult<(Vec<u8>, u32)> {
+        cx.wait_on(&self.wait, Ready::IN);
+        let queues = self.queues.upgrade().ok_or(Errno::EBADF)?;
+        let mut messages = self.messages.lock();
+        let taken = messages.by_prio.last_entry().and_then(|mut list| {
+            let (prio, text) = (*list.key(), list.get_mut().pop_front()?);
+            if list.get().is_empty() {
+                list.remove();
+            }
+            Some((text, prio))
+        });
+        let Some((text, prio)) = taken else {
+            let counted = cx.state::<Receiver>().queue.is_some();
+            if !counted && !file.nonblocking() {
+                messages.receivers += 1;
+                cx.state::<Receiver>().queue = Some(self.clone());
+            }
+            drop(messages);
+            return wait(cx, file, until);
+        };
+        messages.count -= 1;
+        messages.bytes = messages.bytes.saturating_sub(text.len() as u64);
+        drop(messages);
+        queues.bytes.give(text.len());
+        let now = time::realtime();
+        {
+            let mut owner = self.owner.lock();
+            (owner.atime, owner.ctime) = (now, now);
+        }
+        self.wait.wake(Ready::OUT | Ready::WRNORM);
+        Ok((text, prio))
+    }
+
+    /// mq_notify(2): registers (`signal` None: tells nobody, but keeps others out).
+    ///
+    /// # Errors
+    /// EBUSY.
+    pub fn register(&self, task: &Task, signal: Option<(i32, u64)>) -> SysResult<()> {
+        let table = task.files().id();
+        let mut messages = self.messages.lock();
+        let taken = messages.notify.as_ref().and_then(|n| n.process.upgrade()).is_some_and(|p| !p.is_exiting());
+        if taken {
+            return Err(Errno::EBUSY.into());
+        }
+        let process = Arc::downgrade(&task.process);
+        messages.notify = Some(Notify { process, table, pid: task.process.pid, signal });
+        Ok(())
+    }
+
+    /// mq_notify(2) with nothing, and close(2): the registration by the owner of this descriptor table is gone.
+    pub fn unregister(&self, table: u64) {
+        let mut messages = self.messages.lock();
+        if messages.notify.as_ref().is_some_and(|notify| notify.table == table) {
+            messages.notify = None;
+        }
+    }
+}
+
+fn wait<T>(cx: &mut Cx, file: &File, until: Option<Duration>) -> SysResult<T> {
+    if file.nonblocking() {
+        return Err(Errno::EAGAIN.into());
+    }
+    if until.is_some_and(|until| time::now() >= until) {
+        return Err(Errno::ETIMEDOUT.into());
+    }
+    cx.block_until(until, Restart::Sys)
+}
+
+impl FileOps for MqFile {
+    fn read(&self, _: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
+        let messages = self.queue.messages.lock();
+        let (kind, signal, pid) = match &messages.notify {
+            Some(Notify { signal: Some((signal, _)), pid, .. }) => (SIGEV_SIGNAL, *signal, *pid),
+            Some(Notify { pid, .. }) => (SIGEV_NONE, 0, *pid),
+            None => (0, 0, 0),
+        };
+        let text = format!(
+            "QSIZE:{:<10} NOTIFY:{kind:<5} SIGNO:{signal:<5} NOTIFY_PID:{pid:<6}\n",
+            messages.bytes
+        );
+        drop(messages);
+        let at = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+        let rest = text.as_bytes().get(at..).unwrap_or_default();
+        let count = rest.len().min(buf.len());
+        if let (Some(to), Some(from)) = (buf.get_mut(..count), rest.get(..count)) {
+            to.copy_from_slice(from);
+        }
+        Ok(count)
+    }
+
+    fn seekable(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> SysResult<u64> {
+        Ok(FILE_SIZE)
+    }
+
+    fn poll(&self, _: &File) -> Ready {
+        let count = self.queue.messages.lock().count;
+        let mut ready = Ready::empty();
+        if count > 0 {
+            ready |= Ready::IN | Ready::RDNORM;
+        }
+        if count < self.queue.limits.0 {
+            ready |= Ready::OUT | Ready::WRNORM;
+        }
+        ready
+    }
+
+    fn queue(&self) -> Option<&WaitQueue> {
+        Some(&self.queue.wait)
+    }
+
+    fn attr(&self) -> SysResult<Attr> {
+        Ok(self.queue.attr())
+    }
+
+    fn inode(&self) -> Option<Arc<dyn crate::vfs::inode::Inode>> {
+        Some(Arc::new(crate::fs::mqueue::Name { queue: self.queue.clone(), name: self.name.clone() }))
+    }
+
+    fn describe(&self) -> String {
+        format!("/{}", String::from_utf8_lossy(&self.name))
+    }
+}
+
+/// A descriptor in this table was closed.
+pub(crate) fn closed(table: u64, file: &File) {
+    if let Some(mq) = file.downcast::<MqFile>() {
+        mq.queue.unregister(table);
+    }
+}
