@@ -268,14 +268,6 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         file(b"zoneinfo", |_| Ok(Vec::new())),
         file(b"execdomains", |_| Ok(b"0-0\tLinux           \t[kernel]\n".to_vec())),
         dir(b"tty", vec![named(b"tty", b"drivers", TTY_DRIVERS.into())]),
-        dir(
-            b"sysvipc",
-            vec![
-                named(b"sysvipc", b"msg", SYSV_MSG.into()),
-                named(b"sysvipc", b"sem", SYSV_SEM.into()),
-                named(b"sysvipc", b"shm", SYSV_SHM.into()),
-            ],
-        ),
         dir(b"fs", Vec::new()),
         dir(b"bus", Vec::new()),
         dir(b"irq", Vec::new()),
@@ -300,10 +292,6 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
     ]
 }
 
-const SYSV_MSG: &str = "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n";
-const SYSV_SEM: &str =
-    "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n";
-const SYSV_SHM: &str = "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n";
 const TTY_DRIVERS: &str = "/dev/tty             /dev/tty        5       0 system:/dev/tty\n\
                            /dev/ptmx            /dev/ptmx       5       2 system\n\
                            pty_slave            /dev/pts      136 0-1048575 pty:slave\n\
