@@ -179,8 +179,7 @@ pub fn rules() -> &'static [Rule] {
 pub fn ptrace_rules() -> Vec<Rule> {
     let own_clone = |rule: &Rule| rule.call == "clone" && rule.when.len() == 1;
     let own_mmap = |rule: &Rule| rule.call == "mmap" && rule.when.contains(&below(0, 1));
-    let shared =
-        ["munmap", "mprotect", "mremap", "madvise", "membarrier", "close", "getrusage", "exit"];
+    let shared = ["munmap", "mprotect", "mremap", "madvise", "membarrier", "close", "getrusage", "exit"];
     let mut rules = vec![
         Rule::new("doorbell", layout::DOORBELL as libc::c_long, &[], ASK).answered(Answer::Notify),
         Rule::new("pause", 34, &[], "one process waits to be signalled: it wakes the tracer"),

@@ -114,12 +114,7 @@ impl Context {
 
     /// Waits for an event of a file.
     pub fn poll(self: &Arc<Self>, file: &Arc<File>, wanted: Ready, iocb: u64, data: u64) {
-        let poll = Arc::new(Poll {
-            iocb,
-            data,
-            context: Arc::downgrade(self),
-            over: AtomicBool::new(false),
-        });
+        let poll = Arc::new(Poll { iocb, data, context: Arc::downgrade(self), over: AtomicBool::new(false) });
         self.state.lock().polls.push((poll.clone(), file.clone()));
         if let Some(queue) = file.ops.queue() {
             queue.add(poll.clone(), 0, wanted, false);
@@ -132,7 +127,8 @@ impl Context {
 
     /// io_cancel(2): whether the request waited.
     pub fn cancel(&self, iocb: u64) -> bool {
-        let poll = self.state.lock().polls.iter().find(|(poll, _)| poll.iocb == iocb).map(|(poll, _)| poll.clone());
+        let poll =
+            self.state.lock().polls.iter().find(|(poll, _)| poll.iocb == iocb).map(|(poll, _)| poll.clone());
         poll.is_some_and(|poll| poll.fire(0, Ready::empty()))
     }
 

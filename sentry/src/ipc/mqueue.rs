@@ -103,7 +103,6 @@ struct Names {
     made: usize,
 }
 
-
 impl Drop for Queue {
     fn drop(&mut self) {
         let Some(queues) = self.queues.upgrade() else { return };
@@ -256,7 +255,14 @@ impl Queue {
     ///
     /// # Errors
     /// EAGAIN, ETIMEDOUT, ENOMEM; blocks.
-    pub fn send(&self, cx: &mut Cx, file: &File, text: &[u8], prio: u32, until: Option<Duration>) -> SysResult<()> {
+    pub fn send(
+        &self,
+        cx: &mut Cx,
+        file: &File,
+        text: &[u8],
+        prio: u32,
+        until: Option<Duration>,
+    ) -> SysResult<()> {
         cx.wait_on(&self.wait, Ready::OUT);
         let queues = self.queues.upgrade().ok_or(Errno::EBADF)?;
         let uid = cx.task.creds().uid;
@@ -293,7 +299,12 @@ impl Queue {
     ///
     /// # Errors
     /// EAGAIN, ETIMEDOUT; blocks.
-    pub fn receive(self: &Arc<Self>, cx: &mut Cx, file: &File, until: Option<Duration>) -> SysResult<(Vec<u8>, u32)> {
+    pub fn receive(
+        self: &Arc<Self>,
+        cx: &mut Cx,
+        file: &File,
+        until: Option<Duration>,
+    ) -> SysResult<(Vec<u8>, u32)> {
         cx.wait_on(&self.wait, Ready::IN);
         let queues = self.queues.upgrade().ok_or(Errno::EBADF)?;
         let mut messages = self.messages.lock();
@@ -333,7 +344,8 @@ impl Queue {
     pub fn register(&self, task: &Task, signal: Option<(i32, u64)>) -> SysResult<()> {
         let table = task.files().id();
         let mut messages = self.messages.lock();
-        let taken = messages.notify.as_ref().and_then(|n| n.process.upgrade()).is_some_and(|p| !p.is_exiting());
+        let taken =
+            messages.notify.as_ref().and_then(|n| n.process.upgrade()).is_some_and(|p| !p.is_exiting());
         if taken {
             return Err(Errno::EBUSY.into());
         }
@@ -369,10 +381,8 @@ impl FileOps for MqFile {
             Some(Notify { pid, .. }) => (SIGEV_NONE, 0, *pid),
             None => (0, 0, 0),
         };
-        let text = format!(
-            "QSIZE:{:<10} NOTIFY:{kind:<5} SIGNO:{signal:<5} NOTIFY_PID:{pid:<6}\n",
-            messages.bytes
-        );
+        let text =
+            format!("QSIZE:{:<10} NOTIFY:{kind:<5} SIGNO:{signal:<5} NOTIFY_PID:{pid:<6}\n", messages.bytes);
         drop(messages);
         let at = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
         let rest = text.as_bytes().get(at..).unwrap_or_default();

@@ -195,7 +195,8 @@ impl Mm {
                 Mapping::Anonymous => None,
             },
         };
-        self.map(port, &Request { addr, len, prot, flags: flags | MAP_FIXED, source, name, attached: None }).map(|_| ())
+        self.map(port, &Request { addr, len, prot, flags: flags | MAP_FIXED, source, name, attached: None })
+            .map(|_| ())
     }
 
     fn place(&self, layout: &Layout, request: &Request<'_>, len: u64) -> SysResult<u64> {

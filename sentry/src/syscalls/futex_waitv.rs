@@ -120,13 +120,7 @@ pub fn futex_wake(cx: &mut Cx, uaddr: Addr, mask: u64, nr: i32, flags: Futex2Fla
 }
 
 /// futex_requeue(2)
-pub fn futex_requeue(
-    cx: &mut Cx,
-    waiters: Addr,
-    flags: NoFlags,
-    nr_wake: i32,
-    nr_requeue: i32,
-) -> SysResult {
+pub fn futex_requeue(cx: &mut Cx, waiters: Addr, flags: NoFlags, nr_wake: i32, nr_requeue: i32) -> SysResult {
     if flags.bits() != 0 || waiters.is_null() {
         return Err(Errno::EINVAL.into());
     }

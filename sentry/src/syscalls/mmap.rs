@@ -70,7 +70,8 @@ pub fn mmap(
     }
     mm.check_lock(cx.task, length as u64, flags & MAP_LOCKED != 0)?;
     mm.set_room(&cx.task.process);
-    let request = Request { addr: addr.addr(), len: length as u64, prot, flags, source, name: "", attached: None };
+    let request =
+        Request { addr: addr.addr(), len: length as u64, prot, flags, source, name: "", attached: None };
     let full = request.source.is_some() || flags & MAP_TYPE != MAP_PRIVATE;
     let at = mm.map(cx.memory_port(full)?, &request)?;
     if flags & MAP_LOCKED != 0 {

@@ -21,8 +21,13 @@ struct Waiting {
 /// msgget(2)
 pub fn msgget(cx: &mut Cx, key: i32, msgflg: IpcFlags) -> SysResult {
     let table = &cx.kernel().ipc.msg;
-    let id =
-        table.get((key, msgflg.bits()), &cx.task.creds(), MSGMNI, |_| Ok(()), |perm, _| Ok(Queue::new(perm)))?;
+    let id = table.get(
+        (key, msgflg.bits()),
+        &cx.task.creds(),
+        MSGMNI,
+        |_| Ok(()),
+        |perm, _| Ok(Queue::new(perm)),
+    )?;
     Ok(u64::from(id.cast_unsigned()))
 }
 
@@ -62,14 +67,7 @@ pub fn msgsnd(cx: &mut Cx, msqid: i32, msgp: Addr, msgsz: usize, msgflg: IpcFlag
 }
 
 /// msgrcv(2)
-pub fn msgrcv(
-    cx: &mut Cx,
-    msqid: i32,
-    msgp: Addr,
-    msgsz: usize,
-    msgtyp: i64,
-    msgflg: IpcFlags,
-) -> SysResult {
+pub fn msgrcv(cx: &mut Cx, msqid: i32, msgp: Addr, msgsz: usize, msgtyp: i64, msgflg: IpcFlags) -> SysResult {
     let copy = msgflg.has(MSG_COPY);
     if msqid < 0
         || isize::try_from(msgsz).is_err()
@@ -135,7 +133,8 @@ pub fn msgctl(cx: &mut Cx, msqid: i32, op: IpcCmd, buf: Addr) -> SysResult {
             Ok(ipc.msg.highest())
         }
         cmd @ (IPC_STAT | MSG_STAT | MSG_STAT_ANY) => {
-            let (id, queue) = if cmd == IPC_STAT { (msqid, ipc.msg.find(msqid)?) } else { ipc.msg.at(msqid)? };
+            let (id, queue) =
+                if cmd == IPC_STAT { (msqid, ipc.msg.find(msqid)?) } else { ipc.msg.at(msqid)? };
             if cmd != MSG_STAT_ANY && !queue.perm().may(&creds, READ) {
                 return Err(Errno::EACCES.into());
             }

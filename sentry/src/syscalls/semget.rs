@@ -149,7 +149,8 @@ pub fn semctl(cx: &mut Cx, semid: i32, semnum: i32, op: IpcCmd, arg: u64) -> Sys
             Ok(ipc.sem.highest())
         }
         cmd @ (IPC_STAT | SEM_STAT | SEM_STAT_ANY) => {
-            let (id, set) = if cmd == IPC_STAT { (semid, ipc.sem.find(semid)?) } else { ipc.sem.at(semid)? };
+            let (id, set) =
+                if cmd == IPC_STAT { (semid, ipc.sem.find(semid)?) } else { ipc.sem.at(semid)? };
             let state = if cmd == SEM_STAT_ANY { set.lock() } else { permitted(cx, &set, READ)? };
             let stat = Semid {
                 sem_perm: state.perm.abi(id),

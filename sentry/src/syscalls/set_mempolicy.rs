@@ -44,7 +44,8 @@ fn policy(cx: &mut Cx, mode: i32, mask: u64, maxnode: u64) -> SysResult<i32> {
     const FLAGS: i32 = MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES | MPOL_F_NUMA_BALANCING;
     let (flags, mode) = (mode & FLAGS, mode & !FLAGS);
     if !(MPOL_DEFAULT..=MPOL_WEIGHTED_INTERLEAVE).contains(&mode)
-        || flags & (MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES) == MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES
+        || flags & (MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES)
+            == MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES
     {
         return Err(Errno::EINVAL.into());
     }

@@ -97,7 +97,9 @@ pub fn shmdt(cx: &mut Cx, shmaddr: Addr) -> SysResult {
     let mut pieces: Vec<(u64, u64)> = Vec::new();
     let mut of: Option<(Arc<Segment>, u64)> = None;
     for (start, area) in mm.areas().into_iter().filter(|(start, _)| *start >= addr) {
-        let (Some(attached), Backing::Host { offset, .. }) = (&area.attached, &area.backing) else { continue };
+        let (Some(attached), Backing::Host { offset, .. }) = (&area.attached, &area.backing) else {
+            continue;
+        };
         if start.checked_sub(*offset) != Some(addr) {
             continue;
         }

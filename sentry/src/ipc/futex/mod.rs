@@ -85,7 +85,13 @@ pub struct Slot {
 }
 
 impl Slot {
-    fn new(task: &Arc<Task>, place: Place, bitset: u32, target: Option<Key>, word: (Weak<Mm>, u64)) -> Arc<Slot> {
+    fn new(
+        task: &Arc<Task>,
+        place: Place,
+        bitset: u32,
+        target: Option<Key>,
+        word: (Weak<Mm>, u64),
+    ) -> Arc<Slot> {
         Arc::new(Slot {
             place: Lock::new(Level::Ready, place),
             bitset,

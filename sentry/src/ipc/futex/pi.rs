@@ -204,17 +204,18 @@ impl Futexes {
     /// # Errors
     /// EDEADLK, ESRCH, EAGAIN (for `try_only` too), EINVAL, EFAULT.
     pub fn lock_pi(&self, task: &Arc<Task>, word: LockWord<'_>, try_only: bool) -> SysResult<Option<Places>> {
-        let slot = self.with_owner(task, |state, owner, _| match state.claim(word, task.tid(), false, owner)? {
-            Claim::Taken => Ok(Ok(None)),
-            Claim::Who(tid) => Ok(Err(tid)),
-            Claim::Held(_) if try_only => Err(Errno::EAGAIN.into()),
-            Claim::Held(owner) => {
-                let place = Place { key: word.key, lock: true };
-                let slot = Slot::new(task, place, u32::MAX, None, (Arc::downgrade(word.mm), word.addr));
-                state.enter_lock(word.key, owner, slot.clone());
-                Ok(Ok(Some(slot)))
-            }
-        })?;
+        let slot =
+            self.with_owner(task, |state, owner, _| match state.claim(word, task.tid(), false, owner)? {
+                Claim::Taken => Ok(Ok(None)),
+                Claim::Who(tid) => Ok(Err(tid)),
+                Claim::Held(_) if try_only => Err(Errno::EAGAIN.into()),
+                Claim::Held(owner) => {
+                    let place = Place { key: word.key, lock: true };
+                    let slot = Slot::new(task, place, u32::MAX, None, (Arc::downgrade(word.mm), word.addr));
+                    state.enter_lock(word.key, owner, slot.clone());
+                    Ok(Ok(Some(slot)))
+                }
+            })?;
         Ok(slot.map(|slot| Places::new(vec![slot], task, word.mm)))
     }
 
@@ -309,7 +310,8 @@ pub(super) fn release(task: &Task, closed: bool) {
     if closed {
         task.futex_closed.store(true, Ordering::SeqCst);
     }
-    let owned: Vec<Key> = state.locks.iter().filter(|(_, lock)| lock.owner == tid).map(|(key, _)| *key).collect();
+    let owned: Vec<Key> =
+        state.locks.iter().filter(|(_, lock)| lock.owner == tid).map(|(key, _)| *key).collect();
     for key in owned {
         state.hand_over(&key, FUTEX_OWNER_DIED, &mut held);
     }

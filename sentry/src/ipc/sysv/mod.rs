@@ -58,9 +58,7 @@ impl Counter {
     /// Counts `more` if the sum stays within the limit.
     pub fn take(&self, more: usize, limit: usize) -> bool {
         use std::sync::atomic::Ordering::Relaxed;
-        self.0
-            .fetch_update(Relaxed, Relaxed, |now| now.checked_add(more).filter(|sum| *sum <= limit))
-            .is_ok()
+        self.0.fetch_update(Relaxed, Relaxed, |now| now.checked_add(more).filter(|sum| *sum <= limit)).is_ok()
     }
 
     /// Counts `less` back.
@@ -200,7 +198,9 @@ impl<T: Object> Table<T> {
         if key != IPC_PRIVATE {
             let found = entries.keys.get(&key).and_then(|index| entries.objects.get(index));
             match found {
-                Some(_) if flags & IPC_CREAT != 0 && flags & IPC_EXCL != 0 => return Err(Errno::EEXIST.into()),
+                Some(_) if flags & IPC_CREAT != 0 && flags & IPC_EXCL != 0 => {
+                    return Err(Errno::EEXIST.into());
+                }
                 Some((id, object)) => {
                     fits(object)?;
                     if !object.perm().may_mode(creds, flags) {

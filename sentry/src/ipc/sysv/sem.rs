@@ -254,7 +254,8 @@ impl Set {
     fn undo(&self, list: u64, pid: i32, count: &Counter) {
         let mut state = self.state.lock();
         let range = (list, 0)..=(list, u16::MAX);
-        let kept: Vec<(u16, i16)> = state.undo.range(range).map(|((_, num), adjust)| (*num, *adjust)).collect();
+        let kept: Vec<(u16, i16)> =
+            state.undo.range(range).map(|((_, num), adjust)| (*num, *adjust)).collect();
         for (num, adjust) in &kept {
             state.undo.remove(&(list, *num));
             if let Some(sem) = state.sems.get_mut(usize::from(*num)).filter(|_| *adjust != 0) {
