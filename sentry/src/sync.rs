@@ -129,6 +129,11 @@ impl<T: ?Sized> Lock<T> {
         self.take(false)
     }
 
+    /// The value, which nobody else can have just now.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.inner.get_mut()
+    }
+
     /// Takes a second lock of the same level as one already held.
     #[track_caller]
     pub fn lock_peer(&self) -> Guard<'_, T> {

@@ -21,11 +21,14 @@ verbs! {
     dup
     exec
     fcntl
+    fdops
+    fileops
     files
     futex
     getdents
     ids
     inet
+    inotify
     job
     lseek
     memlimit
@@ -53,6 +56,7 @@ verbs! {
     tty
     wait
     write
+    xattr
     futex_pi
     futex_waitv
     memory

@@ -426,7 +426,7 @@ impl Inode for GoferInode {
         Ok(self.fs.inode(step.map_err(fail)?))
     }
 
-    fn tmpfile(&self, owner: NewOwner) -> SysResult<Arc<dyn Inode>> {
+    fn tmpfile(&self, owner: NewOwner, _: bool) -> SysResult<Arc<dyn Inode>> {
         let flags = protocol::OpenFlags { read: true, write: true, ..Default::default() };
         let (fd, step) = self.fs.client.tmpfile(self.node()?, new_inode(owner), flags).map_err(fail)?;
         let inode = self.fs.inode(step);

@@ -4,15 +4,16 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::task::creds::cap;
-use crate::vfs::inode::{Inode, SetAttr};
+use crate::vfs::inode::SetAttr;
 use crate::vfs::perm;
-use std::sync::Arc;
+use crate::vfs::watch::Target;
+use syscall_table::abi::inotify::IN_ATTRIB;
 use syscall_table::abi::open::*;
 use syscall_table::abi::stat::*;
 use syscall_table::errno::Errno;
 
 /// The inode that a *at call is to change, on a mount that may be changed.
-pub(super) fn inode_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysResult<Arc<dyn Inode>> {
+pub(super) fn inode_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysResult<Target> {
     let path = cx.read_path(path.addr())?;
     let place = if path.is_empty() && flags & AT_EMPTY_PATH != 0 {
         if dirfd == AT_FDCWD {
@@ -21,7 +22,10 @@ pub(super) fn inode_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysRe
             let file = cx.task.files().get(dirfd)?;
             match file.path.clone() {
                 Some(place) => place,
-                None => return file.ops.inode().ok_or(Errno::EPERM.into()),
+                None => {
+                    let inode = file.ops.inode().ok_or(Errno::EPERM)?;
+                    return Ok(Target { inode, place: None });
+                }
             }
         }
     } else {
@@ -30,11 +34,11 @@ pub(super) fn inode_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysRe
     if place.mount.read_only {
         return Err(Errno::EROFS.into());
     }
-    Ok(place.inode().clone())
+    Ok(place.into())
 }
 
 /// The inode behind a descriptor, on a mount that may be changed.
-pub(super) fn inode_of(cx: &mut Cx, fd: Fd) -> SysResult<Arc<dyn Inode>> {
+pub(super) fn inode_of(cx: &mut Cx, fd: Fd) -> SysResult<Target> {
     let file = cx.task.files().get(fd.raw())?;
     if file.flags() & O_PATH != 0 {
         return Err(Errno::EBADF.into());
@@ -42,10 +46,12 @@ pub(super) fn inode_of(cx: &mut Cx, fd: Fd) -> SysResult<Arc<dyn Inode>> {
     if file.path.as_ref().is_some_and(|p| p.mount.read_only) {
         return Err(Errno::EROFS.into());
     }
-    file.ops.inode().ok_or(Errno::EPERM.into())
+    let inode = file.ops.inode().ok_or(Errno::EPERM)?;
+    Ok(Target { inode, place: file.path.clone() })
 }
 
-fn set_mode(cx: &Cx, inode: &Arc<dyn Inode>, mode: Mode) -> SysResult {
+fn set_mode(cx: &Cx, target: &Target, mode: Mode) -> SysResult {
+    let inode = &target.inode;
     let creds = cx.task.creds();
     let attr = inode.attr()?;
     if inode.is_link() {
@@ -59,7 +65,7 @@ fn set_mode(cx: &Cx, inode: &Arc<dyn Inode>, mode: Mode) -> SysResult {
         mode &= !S_ISGID;
     }
     inode.set_attr(&SetAttr { mode: Some(mode), ..SetAttr::default() })?;
-    crate::vfs::watch::tell(inode, syscall_table::abi::inotify::IN_ATTRIB, 0, b"");
+    target.tell(IN_ATTRIB);
     Ok(0)
 }
 
@@ -86,7 +92,8 @@ pub fn fchmodat2(cx: &mut Cx, dirfd: DirFd, path: Path, mode: Mode, flags: AtFla
     set_mode(cx, &inode, mode)
 }
 
-fn set_owner(cx: &Cx, inode: &Arc<dyn Inode>, owner: Uid, group: Gid) -> SysResult {
+fn set_owner(cx: &Cx, target: &Target, owner: Uid, group: Gid) -> SysResult {
+    let inode = &target.inode;
     let creds = cx.task.creds();
     let attr = inode.attr()?;
     let uid = Some(owner.raw()).filter(|id| *id != u32::MAX);
@@ -107,7 +114,7 @@ fn set_owner(cx: &Cx, inode: &Arc<dyn Inode>, owner: Uid, group: Gid) -> SysResu
         inode.drop_file_caps();
     }
     inode.set_attr(&set)?;
-    crate::vfs::watch::tell(inode, syscall_table::abi::inotify::IN_ATTRIB, 0, b"");
+    target.tell(IN_ATTRIB);
     Ok(0)
 }
 

@@ -3,7 +3,9 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::vfs::watch;
 use syscall_table::abi::getdents::{dirent_reclen, dirent64_reclen};
+use syscall_table::abi::inotify::IN_ACCESS;
 use syscall_table::errno::Errno;
 
 /// Most bytes of one answer.
@@ -43,6 +45,10 @@ fn list(cx: &mut Cx, fd: Fd, dirp: OutBuf, count: u32, old: bool) -> SysResult {
         return Err(Errno::EINVAL.into());
     }
     cx.copy_out(dirp.addr(), &out)?;
+    if let Some(place) = file.path.as_ref().filter(|_| !out.is_empty()) {
+        place.inode().accessed();
+        watch::tell_place(place, IN_ACCESS);
+    }
     if let Some(next) = next {
         *file.pos.lock() = next;
     }

@@ -2,7 +2,6 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::Fail;
 use crate::fail::SysResult;
 use crate::vfs::names::At;
 use syscall_table::abi::mount::*;
@@ -30,9 +29,6 @@ pub fn renameat2(
         || flags.has(RENAME_WHITEOUT | RENAME_EXCHANGE)
     {
         return Err(Errno::EINVAL.into());
-    }
-    if flags.has(RENAME_WHITEOUT) {
-        return Err(Fail::gap(Errno::EINVAL, "renameat2 flag RENAME_WHITEOUT"));
     }
     let old = cx.read_path(oldpath.addr())?;
     let new = cx.read_path(newpath.addr())?;

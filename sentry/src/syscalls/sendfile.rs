@@ -113,7 +113,8 @@ pub fn sendfile(cx: &mut Cx, out_fd: Fd, in_fd: Fd, at: InOut<i64>, count: usize
     let pipe = super::splice::pipe_of(&to);
     // What was read and cannot be written must not be lost.
     let lost = !from.ops.seekable() && (pipe.is_none() || super::splice::is_pipe(&from));
-    if lost || to.flags() & O_APPEND != 0 {
+    let is_dir = from.ops.inode().is_some_and(|inode| inode.is_dir());
+    if lost || is_dir || to.flags() & O_APPEND != 0 {
         return Err(Errno::EINVAL.into());
     }
     let moved = match pipe {
@@ -125,6 +126,29 @@ pub fn sendfile(cx: &mut Cx, out_fd: Fd, in_fd: Fd, at: InOut<i64>, count: usize
     };
     put_offset(cx, at, start, moved)?;
     Ok(moved)
+}
+
+/// Whether a copy within one file would read what it writes.
+///
+/// # Errors
+/// EOVERFLOW: past the end of what offsets can say.
+fn overlap(
+    from: &File,
+    start_in: Option<u64>,
+    to: &File,
+    start_out: Option<u64>,
+    len: usize,
+) -> SysResult<bool> {
+    let start_in = start_in.unwrap_or_else(|| from.position());
+    let start_out = start_out.unwrap_or_else(|| to.position());
+    let fits = |start: u64| start.checked_add(len as u64).is_some_and(|end| end <= i64::MAX as u64);
+    if !fits(start_in) || !fits(start_out) {
+        return Err(Errno::EOVERFLOW.into());
+    }
+    let (a, b) = (from.ops.attr()?, to.ops.attr()?);
+    let len = a.size.saturating_sub(start_in).min(len as u64);
+    let meets = start_out.saturating_add(len) > start_in && start_out < start_in.saturating_add(len);
+    Ok((a.dev, a.ino) == (b.dev, b.ino) && meets)
 }
 
 pub fn copy_file_range(
@@ -152,6 +176,12 @@ pub fn copy_file_range(
         return Err(Errno::EBADF.into());
     }
     let (start_in, start_out) = (offset(cx, off_in, &from)?, offset(cx, off_out, &to)?);
+    if !from.readable() || !to.writable() {
+        return Err(Errno::EBADF.into());
+    }
+    if overlap(&from, start_in, &to, start_out, len)? {
+        return Err(Errno::EINVAL.into());
+    }
     let moved = copy(cx, &from, start_in, &to, start_out, len)?;
     put_offset(cx, off_in, start_in, moved)?;
     put_offset(cx, off_out, start_out, moved)?;

@@ -1,4 +1,4 @@
-//! truncate(2), ftruncate(2), fallocate(2), posix_fadvise(2), readahead(2).
+//! truncate(2), ftruncate(2), fallocate(2), posix_fadvise(2), readahead(2), cachestat(2).
 
 use super::chmod::inode_at;
 use crate::args::*;
@@ -20,7 +20,8 @@ use syscall_table::errno::Errno;
 
 pub fn truncate(cx: &mut Cx, path: Path, length: i64) -> SysResult {
     let size = u64::try_from(length).map_err(|_| Errno::EINVAL)?;
-    let inode = inode_at(cx, AT_FDCWD, path, 0)?;
+    let target = inode_at(cx, AT_FDCWD, path, 0)?;
+    let inode = &target.inode;
     if inode.is_dir() {
         return Err(Errno::EISDIR.into());
     }
@@ -28,11 +29,11 @@ pub fn truncate(cx: &mut Cx, path: Path, length: i64) -> SysResult {
         return Err(Errno::EINVAL.into());
     }
     perm::check(&cx.task.creds(), &inode.attr()?, perm::WRITE)?;
-    let _writer = Writer::new(&inode)?;
-    limit(cx, &inode, size)?;
-    perm::drop_privileges(cx.task, &inode)?;
+    let _writer = Writer::new(inode)?;
+    limit(cx, inode, size)?;
+    perm::drop_privileges(cx.task, inode)?;
     inode.truncate(size)?;
-    watch::tell(&inode, IN_MODIFY, 0, b"");
+    target.tell(IN_MODIFY);
     Ok(0)
 }
 
@@ -124,5 +125,28 @@ pub fn readahead(cx: &mut Cx, fd: Fd, _offset: i64, _count: usize) -> SysResult 
     if file.ops.inode().is_none_or(|inode| !inode.is_file()) {
         return Err(Errno::EINVAL.into());
     }
+    Ok(0)
+}
+
+/// Every page that a file has counts as cached, and none as changed or evicted.
+pub fn cachestat(
+    cx: &mut Cx,
+    fd: Fd,
+    range: In<CachestatRange>,
+    cstat: Out<Cachestat>,
+    flags: NoFlags,
+) -> SysResult {
+    let file = cx.task.files().get(fd.raw())?;
+    if file.flags() & O_PATH != 0 {
+        return Err(Errno::EBADF.into());
+    }
+    let range: CachestatRange = cx.read_value(range.addr())?;
+    if flags.bits() != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let size = file.ops.inode().filter(|inode| inode.is_file()).map_or(Ok(0), |_| file.ops.size())?;
+    let end = if range.len == 0 { size } else { range.off.saturating_add(range.len).min(size) };
+    let nr_cache = end.div_ceil(4096).saturating_sub(range.off / 4096);
+    cx.write_value(cstat.addr(), &Cachestat { nr_cache, ..Cachestat::default() })?;
     Ok(0)
 }

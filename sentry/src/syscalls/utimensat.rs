@@ -4,10 +4,11 @@ use super::chmod::{inode_at, inode_of};
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use crate::vfs::inode::{Inode, SetAttr, SetTime};
+use crate::vfs::inode::{SetAttr, SetTime};
 use crate::vfs::perm;
-use std::sync::Arc;
+use crate::vfs::watch::Target;
 use std::time::Duration;
+use syscall_table::abi::inotify::IN_ATTRIB;
 use syscall_table::abi::open::*;
 use syscall_table::errno::Errno;
 
@@ -33,10 +34,8 @@ fn micro(t: Timeval) -> SysResult<Option<SetTime>> {
     time(Timespec { tv_sec: t.tv_sec, tv_nsec: t.tv_usec.saturating_mul(1000) })
 }
 
-fn set(cx: &Cx, inode: &Arc<dyn Inode>, times: (Option<SetTime>, Option<SetTime>)) -> SysResult {
-    if times == (None, None) {
-        return Ok(0);
-    }
+fn set(cx: &Cx, target: &Target, times: (Option<SetTime>, Option<SetTime>)) -> SysResult {
+    let inode = &target.inode;
     let creds = cx.task.creds();
     let attr = inode.attr()?;
     if !perm::owns(&creds, &attr) {
@@ -46,6 +45,7 @@ fn set(cx: &Cx, inode: &Arc<dyn Inode>, times: (Option<SetTime>, Option<SetTime>
         perm::check(&creds, &attr, perm::WRITE)?;
     }
     inode.set_attr(&SetAttr { atime: times.0, mtime: times.1, ..SetAttr::default() })?;
+    target.tell(IN_ATTRIB);
     Ok(0)
 }
 
@@ -67,7 +67,14 @@ pub fn utimensat(
         let pair: TimespecPair = cx.read_value(times.addr())?;
         (time(pair.atime)?, time(pair.mtime)?)
     };
+    if new == (None, None) {
+        // Not even the path is looked at.
+        return Ok(0);
+    }
     let inode = if path.is_null() && dirfd.raw() != AT_FDCWD {
+        if flags.bits() != 0 {
+            return Err(Errno::EINVAL.into());
+        }
         inode_of(cx, Fd(dirfd.raw()))?
     } else {
         inode_at(cx, dirfd.raw(), path, flags.bits())?

@@ -1,46 +1,73 @@
-//! getxattr(2), setxattr(2), listxattr(2), removexattr(2) and their l and f forms.
+//! getxattr(2), setxattr(2), listxattr(2), removexattr(2) and their l, f and at forms.
 
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::task::creds::cap;
 use crate::task::privilege::is_file_caps;
+use crate::vfs::file::File;
 use crate::vfs::inode::Inode;
 use crate::vfs::perm;
-use crate::vfs::watch::tell;
+use crate::vfs::watch::Target;
 use std::sync::Arc;
 use syscall_table::abi::S_ISVTX;
 use syscall_table::abi::inotify::IN_ATTRIB;
 use syscall_table::abi::mount::*;
-use syscall_table::abi::open::{AT_FDCWD, O_PATH};
+use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_PATH};
 use syscall_table::errno::Errno;
 
 /// The attribute that holds a file's capabilities.
 const FILE_CAPS: &[u8] = b"security.capability";
 
-fn by_path(cx: &mut Cx, path: Path, follow: bool, change: bool) -> SysResult<Arc<dyn Inode>> {
-    let path = cx.read_path(path.addr())?;
-    let place = cx.kernel().vfs.lookup(cx.task, AT_FDCWD, &path, follow)?;
+fn by_path(cx: &mut Cx, path: Path, follow: bool, change: bool) -> SysResult<Target> {
+    let flags = if follow { 0 } else { AT_SYMLINK_NOFOLLOW };
+    by_path_at(cx, AT_FDCWD, path, flags, change)
+}
+
+fn by_path_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32, change: bool) -> SysResult<Target> {
+    if flags & !(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let empty = flags & AT_EMPTY_PATH != 0;
+    let path = if empty && path.is_null() { Vec::new() } else { cx.read_path(path.addr())? };
+    if empty && path.is_empty() && dirfd != AT_FDCWD {
+        let file = cx.task.files().get(dirfd)?;
+        return of_file(&file, change);
+    }
+    let path = if empty && path.is_empty() { b".".to_vec() } else { path };
+    let place = cx.kernel().vfs.lookup(cx.task, dirfd, &path, flags & AT_SYMLINK_NOFOLLOW == 0)?;
     if change && place.mount.read_only {
         return Err(Errno::EROFS.into());
     }
-    Ok(place.inode().clone())
+    Ok(place.into())
 }
 
-fn by_fd(cx: &mut Cx, fd: Fd, change: bool) -> SysResult<Arc<dyn Inode>> {
+fn of_file(file: &File, change: bool) -> SysResult<Target> {
+    if change && file.path.as_ref().is_some_and(|p| p.mount.read_only) {
+        return Err(Errno::EROFS.into());
+    }
+    let inode = file.ops.inode().ok_or(Errno::EOPNOTSUPP)?;
+    Ok(Target { inode, place: file.path.clone() })
+}
+
+fn by_fd(cx: &mut Cx, fd: Fd, change: bool) -> SysResult<Target> {
     let file = cx.task.files().get(fd.raw())?;
     if file.flags() & O_PATH != 0 {
         return Err(Errno::EBADF.into());
     }
-    if change && file.path.as_ref().is_some_and(|p| p.mount.read_only) {
-        return Err(Errno::EROFS.into());
-    }
-    file.ops.inode().ok_or(Errno::EOPNOTSUPP.into())
+    of_file(&file, change)
 }
 
 fn name(cx: &mut Cx, name: CStr) -> SysResult<Vec<u8>> {
     let name = cx.read_cstr(name.addr(), XATTR_NAME_MAX, Errno::ERANGE)?;
-    if name.is_empty() { Err(Errno::ERANGE.into()) } else { Ok(name) }
+    if name.is_empty() {
+        return Err(Errno::ERANGE.into());
+    }
+    let empty: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
+    if empty.contains(&name.as_slice()) {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(name)
 }
 
 fn give(cx: &mut Cx, value: &[u8], buf: OutBuf, size: usize) -> SysResult {
@@ -85,21 +112,16 @@ fn permitted(cx: &Cx, inode: &Arc<dyn Inode>, attr: &[u8], change: bool) -> SysR
     perm::check(&creds, &found, if change { perm::WRITE } else { perm::READ })
 }
 
-fn get(cx: &mut Cx, inode: &Arc<dyn Inode>, attr: CStr, value: OutBuf, size: usize) -> SysResult {
+fn get(cx: &mut Cx, target: &Target, attr: CStr, value: OutBuf, size: usize) -> SysResult {
+    let inode = &target.inode;
     let attr = name(cx, attr)?;
     permitted(cx, inode, &attr, false)?;
     let found = inode.get_xattr(&attr)?;
     give(cx, &found, value, size)
 }
 
-fn set(
-    cx: &mut Cx,
-    inode: &Arc<dyn Inode>,
-    attr: CStr,
-    value: InBuf,
-    size: usize,
-    flags: XattrFlags,
-) -> SysResult {
+fn set(cx: &mut Cx, target: &Target, attr: CStr, value: InBuf, size: usize, flags: XattrFlags) -> SysResult {
+    let inode = &target.inode;
     if flags.unknown(XATTR_CREATE | XATTR_REPLACE) != 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -114,25 +136,26 @@ fn set(
     }
     permitted(cx, inode, &attr, true)?;
     inode.set_xattr(&attr, &bytes, flags.bits())?;
-    tell(inode, IN_ATTRIB, 0, b"");
+    target.tell(IN_ATTRIB);
     Ok(0)
 }
 
-fn list(cx: &mut Cx, inode: &Arc<dyn Inode>, buf: OutBuf, size: usize) -> SysResult {
+fn list(cx: &mut Cx, target: &Target, buf: OutBuf, size: usize) -> SysResult {
     let admin = cx.task.creds().capable(cap::SYS_ADMIN);
     let mut all = Vec::new();
-    for name in inode.list_xattr()?.iter().filter(|name| admin || !name.starts_with(b"trusted.")) {
+    for name in target.inode.list_xattr()?.iter().filter(|name| admin || !name.starts_with(b"trusted.")) {
         all.extend_from_slice(name);
         all.push(0);
     }
     give(cx, &all, buf, size)
 }
 
-fn remove(cx: &mut Cx, inode: &Arc<dyn Inode>, attr: CStr) -> SysResult {
+fn remove(cx: &mut Cx, target: &Target, attr: CStr) -> SysResult {
+    let inode = &target.inode;
     let attr = name(cx, attr)?;
     permitted(cx, inode, &attr, true)?;
     inode.remove_xattr(&attr)?;
-    tell(inode, IN_ATTRIB, 0, b"");
+    target.tell(IN_ATTRIB);
     Ok(0)
 }
 
@@ -208,4 +231,70 @@ pub fn lremovexattr(cx: &mut Cx, path: Path, name: CStr) -> SysResult {
 pub fn fremovexattr(cx: &mut Cx, fd: Fd, name: CStr) -> SysResult {
     let inode = by_fd(cx, fd, true)?;
     remove(cx, &inode, name)
+}
+
+/// struct xattr_args of the *at calls, of which more may come than is known.
+fn read_args(cx: &mut Cx, args: InBuf, size: usize) -> SysResult<XattrArgs> {
+    let known = size_of::<XattrArgs>();
+    if size < known {
+        return Err(Errno::EINVAL.into());
+    }
+    if size > 4096 {
+        return Err(Errno::E2BIG.into());
+    }
+    let value: XattrArgs = cx.read_value(args.addr())?;
+    let mut rest = vec![0; size.saturating_sub(known)];
+    cx.copy_in(args.addr().wrapping_add(known as u64), &mut rest)?;
+    if rest.iter().any(|byte| *byte != 0) { Err(Errno::E2BIG.into()) } else { Ok(value) }
+}
+
+pub fn setxattrat(
+    cx: &mut Cx,
+    dirfd: DirFd,
+    path: Path,
+    at_flags: AtFlags,
+    name: CStr,
+    args: InBuf,
+    size: usize,
+) -> SysResult {
+    let args = read_args(cx, args, size)?;
+    let target = by_path_at(cx, dirfd.raw(), path, at_flags.bits(), true)?;
+    let flags = XattrFlags(args.flags.cast_signed());
+    let size = usize::try_from(args.size).map_err(|_| Errno::E2BIG)?;
+    set(cx, &target, name, InBuf(args.value), size, flags)
+}
+
+pub fn getxattrat(
+    cx: &mut Cx,
+    dirfd: DirFd,
+    path: Path,
+    at_flags: AtFlags,
+    name: CStr,
+    args: InBuf,
+    size: usize,
+) -> SysResult {
+    let args = read_args(cx, args, size)?;
+    if args.flags != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let target = by_path_at(cx, dirfd.raw(), path, at_flags.bits(), false)?;
+    let size = usize::try_from(args.size).map_err(|_| Errno::E2BIG)?;
+    get(cx, &target, name, OutBuf(args.value), size)
+}
+
+pub fn listxattrat(
+    cx: &mut Cx,
+    dirfd: DirFd,
+    path: Path,
+    at_flags: AtFlags,
+    buf: OutBuf,
+    size: usize,
+) -> SysResult {
+    let target = by_path_at(cx, dirfd.raw(), path, at_flags.bits(), false)?;
+    list(cx, &target, buf, size)
+}
+
+pub fn removexattrat(cx: &mut Cx, dirfd: DirFd, path: Path, at_flags: AtFlags, name: CStr) -> SysResult {
+    let target = by_path_at(cx, dirfd.raw(), path, at_flags.bits(), true)?;
+    remove(cx, &target, name)
 }

@@ -15,10 +15,12 @@ pub mod cap {
     pub const SETGID: u32 = 6;
     pub const SETUID: u32 = 7;
     pub const SETPCAP: u32 = 8;
+    pub const LINUX_IMMUTABLE: u32 = 9;
     pub const NET_BIND_SERVICE: u32 = 10;
     pub const NET_ADMIN: u32 = 12;
     pub const IPC_LOCK: u32 = 14;
     pub const IPC_OWNER: u32 = 15;
+    pub const SYS_RAWIO: u32 = 17;
     pub const SYS_CHROOT: u32 = 18;
     pub const SYS_PTRACE: u32 = 19;
     pub const SYS_ADMIN: u32 = 21;

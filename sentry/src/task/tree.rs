@@ -240,6 +240,11 @@ impl Tree {
         self.state.lock().nodes.get(&pid).map_or(0, |n| n.sid)
     }
 
+    /// Processes of a group, zombies included.
+    pub fn members(&self, pgid: i32) -> Vec<Arc<Process>> {
+        self.state.lock().group(pgid).map(|n| n.process.clone()).collect()
+    }
+
     /// Session of a process group; None when the group is empty.
     pub fn group_session(&self, pgid: i32) -> Option<i32> {
         self.state.lock().group(pgid).next().map(|n| n.sid)

@@ -5,6 +5,7 @@
 
 use crate::sync::{Level, Lock};
 use crate::vfs::inode::{Caching, Inode};
+use crate::vfs::watch;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -44,6 +45,16 @@ struct Children {
     names: HashMap<Box<[u8]>, Option<Arc<Dentry>>>,
     /// Counts changes: a lookup that began before one must not put its answer in.
     changes: u64,
+}
+
+impl Children {
+    /// The name is gone now; what was there.
+    fn absent(&mut self, caching: Caching, name: &[u8]) -> Option<Option<Arc<Dentry>>> {
+        if caching == Caching::Keep && self.names.len() < NAMES {
+            return self.names.insert(name.into(), None);
+        }
+        self.names.remove(name)
+    }
 }
 
 /// What is remembered of a name.
@@ -205,10 +216,7 @@ impl Dentry {
     pub fn removed(&self, name: &[u8]) {
         let mut children = self.children.lock();
         children.changes += 1;
-        let old = match self.inode.caching() {
-            Caching::Keep => children.names.insert(name.into(), None),
-            _ => children.names.remove(name),
-        };
+        let old = children.absent(self.inode.caching(), name);
         drop(children);
         if let Some(Some(old)) = old {
             old.place.lock().deleted = true;
@@ -227,10 +235,7 @@ impl Dentry {
         {
             let mut children = self.children.lock();
             children.changes += 1;
-            match self.inode.caching() {
-                Caching::Keep => children.names.insert(name.into(), None),
-                _ => children.names.remove(name),
-            };
+            children.absent(self.inode.caching(), name);
         }
         let old = {
             let mut children = to.children.lock();
@@ -298,5 +303,8 @@ impl Dentry {
 impl Drop for Dentry {
     fn drop(&mut self) {
         COUNT.fetch_sub(1, Ordering::Relaxed);
+        if watch::any() && self.place.get_mut().deleted {
+            watch::dropped(&self.inode);
+        }
     }
 }

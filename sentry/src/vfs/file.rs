@@ -7,11 +7,12 @@ use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::sync::{Level, Lock};
 use crate::vfs::attr::Attr;
+use crate::vfs::owner::FileOwner;
 use crate::vfs::text::{Running, Writer};
 use crate::wait::{Ready, WaitQueue};
 use rustix::fd::BorrowedFd;
 use std::any::Any;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use syscall_table::errno::Errno;
 
@@ -28,8 +29,12 @@ pub struct File {
     pub pos: Lock<u64>,
     /// Where it was opened, for /proc/self/fd, fchdir, *at calls; None for objects without a path.
     pub path: Option<crate::vfs::path::Path>,
-    /// F_SETOWN / F_SETSIG.
-    pub owner: AtomicI32,
+    /// F_SETOWN and F_SETSIG.
+    pub(crate) owner: parking_lot::Mutex<FileOwner>,
+    /// Counts how often O_ASYNC was set.
+    pub(crate) async_epoch: AtomicU64,
+    /// The open that made it made the file too (F_CREATED_QUERY).
+    pub(crate) created: AtomicBool,
     /// Unique in the sandbox: for epoll, locks and kcmp.
     pub id: u64,
     /// Set while it is open for writing by name: it cannot be executed meanwhile.
@@ -57,7 +62,9 @@ impl File {
             flags: AtomicI32::new(flags),
             pos: Lock::new(Level::Pos, 0),
             path,
-            owner: AtomicI32::new(0),
+            owner: parking_lot::Mutex::default(),
+            async_epoch: AtomicU64::new(0),
+            created: AtomicBool::new(false),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             writer: OnceLock::new(),
             running: parking_lot::Mutex::new(None),
@@ -120,6 +127,9 @@ impl Drop for File {
             let mask = if self.writable() { IN_CLOSE_WRITE } else { IN_CLOSE_NOWRITE };
             crate::vfs::watch::tell_place(place, mask);
         }
+        // Before the place goes, which may be the end of the inode.
+        drop(self.writer.take());
+        drop(self.running.get_mut().take());
     }
 }
 

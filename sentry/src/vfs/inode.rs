@@ -147,8 +147,8 @@ pub trait Inode: Any + Send + Sync {
         Err(Errno::EPERM.into())
     }
 
-    /// A regular file without a name (O_TMPFILE). EOPNOTSUPP by default.
-    fn tmpfile(&self, owner: NewOwner) -> SysResult<Arc<dyn Inode>> {
+    /// A regular file without a name (O_TMPFILE), which may get one if it is `linkable`. EOPNOTSUPP by default.
+    fn tmpfile(&self, owner: NewOwner, linkable: bool) -> SysResult<Arc<dyn Inode>> {
         Err(Errno::EOPNOTSUPP.into())
     }
 
@@ -257,6 +257,14 @@ pub trait Inode: Any + Send + Sync {
     fn busy(&self) -> Option<&Busy> {
         None
     }
+
+    /// Whether it may get a name though it has none: a file of O_TMPFILE, once.
+    fn linkable(&self) -> bool {
+        true
+    }
+
+    /// It was read: its access time may move. Nothing by default.
+    fn accessed(&self) {}
 
     /// Whether the names of this directory are given: a name that is not there cannot be made, whoever asks (proc).
     fn given(&self) -> bool {

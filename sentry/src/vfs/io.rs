@@ -8,7 +8,7 @@ use crate::vfs::file::{File, OWN_POSITION};
 use crate::vfs::watch;
 use std::cell::Cell;
 use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_FSIZE};
-use syscall_table::abi::inotify::IN_MODIFY;
+use syscall_table::abi::inotify::{IN_ACCESS, IN_MODIFY};
 use syscall_table::abi::open::{O_DSYNC, O_SYNC, SEEK_CUR};
 use syscall_table::abi::readv::*;
 use syscall_table::abi::sigaction::{SIGXFSZ, Siginfo};
@@ -173,6 +173,8 @@ pub fn read(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> Sy
     }
     if done == 0 {
         result?;
+    } else if let Some(place) = &file.path {
+        watch::tell_place(place, IN_ACCESS);
     }
     Ok(done as u64)
 }

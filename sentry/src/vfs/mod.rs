@@ -12,6 +12,7 @@ pub mod lock;
 pub mod mount;
 pub mod names;
 mod open;
+pub mod owner;
 pub mod path;
 pub mod perm;
 pub mod text;

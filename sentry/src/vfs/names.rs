@@ -1,17 +1,20 @@
 //! Making, removing and moving names.
 
 use crate::fail::{Fail, SysResult};
+use crate::fs::memfs::Node;
 use crate::task::Task;
+use crate::task::creds::cap;
 use crate::vfs::Vfs;
-use crate::vfs::inode::NewKind;
+use crate::vfs::inode::{NewKind, NewOwner, downcast};
 use crate::vfs::path::Path;
 use crate::vfs::perm;
 use crate::vfs::walk::Walk;
 use crate::vfs::watch;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use syscall_table::abi::S_IFCHR;
 use syscall_table::abi::inotify::*;
-use syscall_table::abi::mount::{RENAME_EXCHANGE, RENAME_NOREPLACE};
+use syscall_table::abi::mount::{RENAME_EXCHANGE, RENAME_NOREPLACE, RENAME_WHITEOUT};
 use syscall_table::errno::Errno;
 
 /// A name as `*at` calls give it.
@@ -83,11 +86,11 @@ impl Vfs {
         }
         last.dir.dentry.removed(&last.name);
         let is_dir = if is_dir { IN_ISDIR } else { 0 };
-        watch::tell(last.dir.inode(), IN_DELETE | is_dir, 0, &last.name);
         if is_dir == 0 {
             watch::tell(child.inode(), IN_ATTRIB, 0, b"");
         }
-        watch::tell(child.inode(), IN_DELETE_SELF | is_dir, 0, b"");
+        watch::tell(last.dir.inode(), IN_DELETE | is_dir, 0, &last.name);
+        ended(child);
         Ok(())
     }
 
@@ -118,9 +121,13 @@ impl Vfs {
         if old.inode().is_dir() {
             return Err(Errno::EPERM.into());
         }
+        if old.inode().attr()?.nlink == 0 && !old.inode().linkable() {
+            return Err(Errno::ENOENT.into());
+        }
         perm::check(&walk.creds, &last.dir.inode().attr()?, perm::WRITE | perm::EXEC)?;
         last.dir.inode().link(&last.name, old.inode())?;
         last.dir.dentry.added(&last.name, old.inode().clone());
+        watch::tell(old.inode(), IN_ATTRIB, 0, b"");
         watch::tell(last.dir.inode(), IN_CREATE, 0, &last.name);
         Ok(())
     }
@@ -142,6 +149,17 @@ impl Vfs {
             return Err(if exists { Errno::EEXIST } else { Errno::EBUSY }.into());
         }
         let exchange = flags & RENAME_EXCHANGE != 0;
+        if flags & RENAME_WHITEOUT != 0 {
+            if !walk.creds.capable(cap::MKNOD) {
+                return Err(Errno::EPERM.into());
+            }
+            if downcast::<Node>(from.dir.inode()).is_none() {
+                return Err(Fail::gap(
+                    Errno::EINVAL,
+                    "renameat2 flag RENAME_WHITEOUT on a mount of the host's",
+                ));
+            }
+        }
         let child = walk.child(&from.dir, &from.name)?;
         let target = match walk.child(&to.dir, &to.name) {
             Ok(target) => Some(target),
@@ -202,10 +220,23 @@ impl Vfs {
         watch::tell(from.dir.inode(), IN_MOVED_FROM | is_dir, cookie, &from.name);
         watch::tell(to.dir.inode(), IN_MOVED_TO | is_dir, cookie, &to.name);
         watch::tell(child.inode(), IN_MOVE_SELF | is_dir, 0, b"");
-        if let Some(target) = over.filter(|_| !exchange) {
-            watch::tell(target, IN_DELETE_SELF, 0, b"");
+        if flags & RENAME_WHITEOUT != 0 {
+            let owner = NewOwner { mode: 0, uid: walk.creds.fsuid, gid: walk.creds.fsgid };
+            let white = from.dir.inode().create(&from.name, NewKind::Special(S_IFCHR, 0), owner)?;
+            from.dir.dentry.added(&from.name, white);
+        }
+        if !exchange && let Some(target) = target {
+            watch::tell(target.inode(), IN_ATTRIB, 0, b"");
+            ended(target);
         }
         Ok(())
+    }
+}
+
+/// A name went away. With the last one the watches on the inode let it go: it ends with its last descriptor.
+fn ended(path: Path) {
+    if watch::any() && path.inode().attr().is_ok_and(|attr| attr.nlink == 0 || path.inode().is_dir()) {
+        watch::let_go(path.inode());
     }
 }
 

@@ -12,6 +12,7 @@ use crate::vfs::text::{Running, Writer};
 use crate::vfs::walk::{Last, Walk};
 use crate::vfs::watch;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use syscall_table::abi::inotify::{IN_CREATE, IN_ISDIR, IN_OPEN};
 use syscall_table::abi::open::*;
 use syscall_table::abi::{S_IFBLK, S_IFCHR, S_IFIFO, S_IFSOCK, S_ISGID};
@@ -119,7 +120,7 @@ impl Vfs {
         perm::check(&walk.creds, &attr, perm::WRITE | perm::EXEC)?;
         let mode = mode & 0o7777 & !*task.fs().umask.lock();
         let owner = NewOwner { mode, uid: walk.creds.fsuid, gid: walk.creds.fsgid };
-        let inode = dir.inode().tmpfile(owner)?;
+        let inode = dir.inode().tmpfile(owner, flags & O_EXCL == 0)?;
         let name = format!("#{}", inode.attr()?.ino);
         let dentry = dir.dentry.nameless(name.as_bytes(), inode);
         self.open_place(task, Path { mount: dir.mount, dentry }, flags & !(O_TMPFILE | O_TRUNC), true)
@@ -188,7 +189,11 @@ impl Vfs {
             return Err(Errno::ENOTDIR.into());
         }
         if !created {
-            perm::check(&task.creds(), &inode.attr()?, want)?;
+            let (creds, attr) = (task.creds(), inode.attr()?);
+            perm::check(&creds, &attr, want)?;
+            if flags & O_NOATIME != 0 && !perm::owns(&creds, &attr) {
+                return Err(Errno::EPERM.into());
+            }
         }
         if want & perm::WRITE != 0 && place.mount.read_only && inode.is_file() {
             return Err(Errno::EROFS.into());
@@ -216,6 +221,9 @@ impl Vfs {
         watch::tell_place(&place, IN_OPEN);
         let kept = flags & !(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC);
         let file = File::new(ops, kept | O_LARGEFILE, Some(place));
+        if created {
+            file.created.store(true, Ordering::Relaxed);
+        }
         if let Some(writer) = writer.filter(|_| access != O_RDONLY) {
             // The description is new: nothing is there.
             let _ = file.writer.set(writer);

@@ -4,25 +4,32 @@
 use crate::fail::SysResult;
 use crate::vfs::inode::Inode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
 use syscall_table::errno::Errno;
 
-/// Of an inode: how often it is open for writing, or negative how often it is being executed.
+/// What an open regular file has beside its file system.
 #[derive(Default)]
-pub struct Busy(AtomicI32);
+pub struct Busy {
+    /// How often it is open for writing, or negative how often it is being executed.
+    users: AtomicI32,
+    /// F_SET_RW_HINT.
+    pub(crate) hint: AtomicU8,
+    /// FS_IOC_SETFLAGS: those without effect.
+    pub(crate) flags: AtomicU32,
+}
 
 impl Busy {
     /// Counts one more on the side of `step` (1 or -1), unless the other side is there.
     fn enter(&self, step: i32) -> SysResult<()> {
         let free = |count: i32| if count.signum() == -step { None } else { count.checked_add(step) };
-        match self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, free) {
+        match self.users.fetch_update(Ordering::SeqCst, Ordering::SeqCst, free) {
             Ok(_) => Ok(()),
             Err(_) => Err(Errno::ETXTBSY.into()),
         }
     }
 
     fn leave(&self, step: i32) {
-        self.0.fetch_sub(step, Ordering::SeqCst);
+        self.users.fetch_sub(step, Ordering::SeqCst);
     }
 }
 

@@ -41,13 +41,36 @@ pub(crate) fn tell(inode: &Arc<dyn Inode>, mask: u32, cookie: u32, name: &[u8]) 
     if COUNT.load(Ordering::Relaxed) == 0 {
         return;
     }
-    let watchers: Vec<Arc<Inotify>> = {
-        let table = TABLE.lock();
-        let found = table.as_ref().and_then(|t| t.get(&key(inode)));
-        found.into_iter().flatten().filter_map(Weak::upgrade).collect()
-    };
-    for watcher in watchers {
+    for watcher in watchers(key(inode)) {
         watcher.event(key(inode), mask, cookie, name);
+    }
+}
+
+/// Whether there are watches at all.
+pub(crate) fn any() -> bool {
+    COUNT.load(Ordering::Relaxed) != 0
+}
+
+fn watchers(key: usize) -> Vec<Arc<Inotify>> {
+    let table = TABLE.lock();
+    let found = table.as_ref().and_then(|t| t.get(&key));
+    found.into_iter().flatten().filter_map(Weak::upgrade).collect()
+}
+
+/// The last name of the inode went away: its watches no longer keep its dentry.
+pub(crate) fn let_go(inode: &Arc<dyn Inode>) {
+    for watcher in watchers(key(inode)) {
+        let place = watcher.state.lock().watches.get_mut(&key(inode)).and_then(|w| w.place.take());
+        // Its end may be told: without the lock.
+        drop(place);
+    }
+}
+
+/// A dentry whose name is gone is dropped. When nobody but watches has the inode any more, that was its end.
+pub(crate) fn dropped(inode: &Arc<dyn Inode>) {
+    let watchers = watchers(key(inode));
+    if !watchers.is_empty() && Arc::strong_count(inode) <= watchers.len().saturating_add(1) {
+        tell(inode, IN_DELETE_SELF, 0, b"");
     }
 }
 
@@ -64,10 +87,35 @@ pub(crate) fn tell_place(place: &Path, mask: u32) {
     tell(place.inode(), mask, 0, b"");
 }
 
+/// An inode that a call is to change, and where it was found.
+pub(crate) struct Target {
+    pub(crate) inode: Arc<dyn Inode>,
+    pub(crate) place: Option<Path>,
+}
+
+impl Target {
+    /// Tells the watches of it, and those of its directory.
+    pub(crate) fn tell(&self, mask: u32) {
+        match &self.place {
+            Some(place) => tell_place(place, mask),
+            None => tell(&self.inode, mask, 0, b""),
+        }
+    }
+}
+
+impl From<Path> for Target {
+    fn from(place: Path) -> Target {
+        Target { inode: place.inode().clone(), place: Some(place) }
+    }
+}
+
 struct Watch {
     wd: i32,
     mask: u32,
-    _place: Path,
+    /// Keeps the address of the inode, which is what it is found by.
+    _inode: Arc<dyn Inode>,
+    /// Until its last name goes away.
+    place: Option<Path>,
 }
 
 #[derive(Default)]
@@ -106,7 +154,8 @@ impl Inotify {
         }
         state.last = state.last.checked_add(1).ok_or(Errno::ENOSPC)?;
         let wd = state.last;
-        state.watches.insert(key, Watch { wd, mask, _place: place });
+        let watch = Watch { wd, mask, _inode: place.inode().clone(), place: Some(place) };
+        state.watches.insert(key, watch);
         drop(state);
         TABLE.lock().get_or_insert_default().entry(key).or_default().push(self.me.clone());
         COUNT.fetch_add(1, Ordering::Relaxed);

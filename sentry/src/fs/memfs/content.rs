@@ -62,6 +62,19 @@ impl Content {
         }
     }
 
+    /// 512-byte blocks that it takes.
+    pub(crate) fn blocks(&self) -> u64 {
+        match &self.bytes {
+            Bytes::Lower => 0,
+            Bytes::Memory(bytes) => (bytes.len() as u64).div_ceil(4096).saturating_mul(8),
+            // Holes are the host's business.
+            Bytes::Fd(fd, size) => match rustix::fs::fstat(fd) {
+                Ok(stat) => u64::try_from(stat.st_blocks).unwrap_or(0),
+                Err(_) => size.div_ceil(4096).saturating_mul(8),
+            },
+        }
+    }
+
     /// Takes the bytes of `lower`, of which there are `size`.
     pub(crate) fn copy_up(&mut self, fs: &MemFs, lower: &OwnedFd, size: u64) -> SysResult<()> {
         fs.charge(size)?;

@@ -12,6 +12,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use syscall_table::abi::fcntl::{F_SEAL_FUTURE_WRITE, F_SEAL_WRITE};
 use syscall_table::abi::mmap::{MAP_SHARED, PROT_WRITE};
+use syscall_table::abi::open::O_NOATIME;
 use syscall_table::errno::Errno;
 
 /// An open regular file of a memory file system.
@@ -42,8 +43,12 @@ impl MemFile {
 }
 
 impl FileOps for MemFile {
-    fn read(&self, _: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
-        self.read_at(buf, offset)
+    fn read(&self, _: &mut Cx, file: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
+        let count = self.read_at(buf, offset)?;
+        if !buf.is_empty() && file.flags() & O_NOATIME == 0 {
+            self.node.accessed();
+        }
+        Ok(count)
     }
 
     fn hurries(&self) -> bool {

@@ -26,6 +26,8 @@ use syscall_table::errno::Errno;
 
 /// The attribute that holds a file's capabilities.
 const FILE_CAPS: &[u8] = b"security.capability";
+/// An access time older than this moves with any access (relatime).
+const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Capabilities of the file are the lower's, if there is one.
 const CAPS_LOWER: u8 = 0;
 /// They are among the node's own attributes.
@@ -68,6 +70,8 @@ pub struct Node {
     xattrs: Lock<BTreeMap<Vec<u8>, Vec<u8>>>,
     attached: Lock<Option<Arc<dyn Any + Send + Sync>>>,
     busy: Busy,
+    /// Of O_TMPFILE, and not linked yet.
+    linkable: AtomicBool,
     /// Whose capabilities count: CAPS_.
     caps: AtomicU8,
 }
@@ -100,6 +104,7 @@ impl Node {
             xattrs: Lock::new(Level::Inode, BTreeMap::new()),
             attached: Lock::new(Level::Inode, None),
             busy: Busy::default(),
+            linkable: AtomicBool::new(false),
             caps: AtomicU8::new(CAPS_LOWER),
         })
     }
@@ -213,6 +218,9 @@ impl Node {
     /// One name more or less.
     pub(super) fn linked(&self, more: bool) -> SysResult<()> {
         let mut meta = self.own()?;
+        if more {
+            self.linkable.store(false, Ordering::Relaxed);
+        }
         meta.nlink = if more { meta.nlink.saturating_add(1) } else { meta.nlink.saturating_sub(1) };
         meta.ctime = crate::time::realtime();
         Ok(())
@@ -307,9 +315,13 @@ impl Inode for Node {
         attr.ino = self.ino;
         match self.kind {
             S_IFREG => {
-                if let Some(size) = self.content.lock().size() {
+                let own = {
+                    let content = self.content.lock();
+                    content.size().map(|size| (size, content.blocks()))
+                };
+                if let Some((size, blocks)) = own {
                     attr.size = size;
-                    attr.blocks = size.div_ceil(4096).saturating_mul(8);
+                    attr.blocks = blocks;
                 } else if let Some(lower) = &self.lower {
                     let lower = lower.attr()?;
                     (attr.size, attr.blocks, attr.blksize) = (lower.size, lower.blocks, lower.blksize);
@@ -380,8 +392,28 @@ impl Inode for Node {
         self.dir_create(name, kind, owner)
     }
 
-    fn tmpfile(&self, owner: NewOwner) -> SysResult<Arc<dyn Inode>> {
-        Ok(self.anonymous(owner))
+    fn tmpfile(&self, owner: NewOwner, linkable: bool) -> SysResult<Arc<dyn Inode>> {
+        let node = self.anonymous(owner);
+        node.linkable.store(linkable, Ordering::Relaxed);
+        Ok(node)
+    }
+
+    fn linkable(&self) -> bool {
+        self.linkable.load(Ordering::Relaxed)
+    }
+
+    fn accessed(&self) {
+        let mut meta = self.meta.lock();
+        // A lower's times stay as they are: keeping others would cost a node for each file that is read.
+        if !meta.own {
+            return;
+        }
+        let now = crate::time::realtime();
+        let old =
+            meta.atime <= meta.mtime || meta.atime <= meta.ctime || now.saturating_sub(meta.atime) >= DAY;
+        if old {
+            meta.atime = now;
+        }
     }
 
     fn link(&self, name: &[u8], inode: &Arc<dyn Inode>) -> SysResult<()> {
@@ -453,7 +485,8 @@ impl Inode for Node {
     }
 
     fn statfs(&self) -> SysResult<StatFs> {
-        let used = self.fs.used.load(Ordering::Relaxed);
+        // Never quite empty: there is the root.
+        let used = self.fs.used.load(Ordering::Relaxed).max(4096);
         let (blocks, free) = (self.fs.limit / 4096, self.fs.limit.saturating_sub(used) / 4096);
         Ok(StatFs {
             kind: if self.fs.overlay { OVERLAYFS_SUPER_MAGIC } else { TMPFS_MAGIC },

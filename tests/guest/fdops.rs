@@ -1,0 +1,260 @@
+//! fcntl(2), ioctl(2), dup(2) and close_range(2) by command.
+
+use guest_tests::*;
+use libc::*;
+
+cases![
+    dup_edges, fcntl_own, fcntl_sig, sigio_on_pipe, fcntl_lease, fcntl_hints, fcntl_queries,
+    fcntl_setfl_direct, ioctl_regular, ioctl_flags, ioctl_any, ioctl_pipe, close_range_forms
+];
+
+fn dup_edges() {
+    let p = pipe_pair();
+    err(sys!(SYS_dup2, p[0], -1), EBADF);
+    err(sys!(SYS_dup2, 9999, 9999), EBADF);
+    err(sys!(SYS_dup3, p[0], p[0], 0), EINVAL);
+    err(sys!(SYS_dup3, p[0], 50, O_NONBLOCK), EINVAL);
+    err(sys!(SYS_dup3, 9999, 50, 0), EBADF);
+    eq(sys!(SYS_dup3, p[0], 50, O_CLOEXEC), 50);
+    eq(sys!(SYS_fcntl, 50, F_GETFD), 1);
+    eq(sys!(SYS_dup2, 50, 51), 51);
+    eq(sys!(SYS_fcntl, 51, F_GETFD), 0);
+    in_child(|| {
+        ok(sys!(SYS_prlimit64, 0, RLIMIT_NOFILE, &[20u64, 20], 0));
+        err(sys!(SYS_dup2, 0, 20), EBADF);
+        err(sys!(SYS_fcntl, 0, F_DUPFD, 20), EINVAL);
+        // What is open above the limit stays.
+        eq(sys!(SYS_fcntl, 51, F_GETFD), 0);
+        while sys!(SYS_dup, 0) >= 0 {}
+        err(sys!(SYS_dup, 0), EMFILE);
+        eq(sys!(SYS_dup2, 0, 19), 19);
+    });
+    shut([50, 51, p[0], p[1]]);
+}
+
+fn fcntl_own() {
+    let p = pipe_pair();
+    let me = sys!(SYS_getpid) as i32;
+    let group = sys!(SYS_getpgrp) as i32;
+    ok(sys!(SYS_fcntl, p[0], F_SETOWN, -group));
+    // The value of a group looks like an error to the wrapper, not here.
+    let g = sys!(SYS_fcntl, p[0], F_GETOWN);
+    eq(g, i64::from(-group));
+    let mut o = [0i32; 2];
+    ok(sys!(SYS_fcntl, p[0], 16, &mut o));
+    eq(unsafe { (&raw const o).read_volatile() }, [2, group]);
+    ok(sys!(SYS_fcntl, p[0], 15, &[0i32, sys!(SYS_gettid) as i32]));
+    ok(sys!(SYS_fcntl, p[0], 16, &mut o));
+    eq(unsafe { (&raw const o).read_volatile() }, [0, sys!(SYS_gettid) as i32]);
+    ok(sys!(SYS_fcntl, p[0], 15, &[1i32, me]));
+    eq(sys!(SYS_fcntl, p[0], F_GETOWN), i64::from(me));
+    err(sys!(SYS_fcntl, p[0], 15, &[7i32, me]), EINVAL);
+    err(sys!(SYS_fcntl, p[0], 15, &[1i32, 99_999_999]), ESRCH);
+    err(sys!(SYS_fcntl, p[0], F_SETOWN, 99_999_999), ESRCH);
+    err(sys!(SYS_fcntl, p[0], F_SETOWN, i32::MIN), EINVAL);
+    err(sys!(SYS_fcntl, p[0], 15, bad()), EFAULT);
+    ok(sys!(SYS_fcntl, p[0], F_SETOWN, 0));
+    eq(sys!(SYS_fcntl, p[0], F_GETOWN), 0);
+    let mut u = [9u32; 2];
+    ok(sys!(SYS_fcntl, p[0], F_SETOWN, me));
+    let r = sys!(SYS_fcntl, p[0], 17, &mut u);
+    if r == 0 {
+        let ids = [sys!(SYS_getuid) as u32, sys!(SYS_geteuid) as u32];
+        eq(unsafe { (&raw const u).read_volatile() }, ids);
+    } else {
+        err(r, EINVAL);
+    }
+    shut(p);
+}
+
+fn fcntl_sig() {
+    let p = pipe_pair();
+    eq(sys!(SYS_fcntl, p[0], 11), 0);
+    ok(sys!(SYS_fcntl, p[0], 10, SIGUSR1));
+    eq(sys!(SYS_fcntl, p[0], 11), i64::from(SIGUSR1));
+    err(sys!(SYS_fcntl, p[0], 10, 65), EINVAL);
+    err(sys!(SYS_fcntl, p[0], 10, -1), EINVAL);
+    ok(sys!(SYS_fcntl, p[0], 10, 0));
+    eq(sys!(SYS_fcntl, p[0], 11), 0);
+    shut(p);
+}
+
+fn sigio_on_pipe() {
+    let p = pipe_pair();
+    ok(sys!(SYS_fcntl, p[0], F_SETOWN, sys!(SYS_getpid)));
+    ok(sys!(SYS_fcntl, p[0], F_SETFL, O_ASYNC));
+    let _on = sig::on(SIGIO, 0);
+    eq(sys!(SYS_write, p[1], b"x", 1), 1);
+    let begin = now_ms();
+    while sig::hits() == 0 && now_ms() - begin < 1000 {
+        sleep_ms(1);
+    }
+    check(sig::hits() > 0, "SIGIO came");
+    ok(sys!(SYS_fcntl, p[0], F_SETFL, 0));
+    shut(p);
+}
+
+fn fcntl_lease() {
+    let t = Tmp::new();
+    shut([t.file("f", b"")]);
+    let r = ok(t.open("f", O_RDONLY)) as i32;
+    eq(sys!(SYS_fcntl, r, F_GETLEASE), i64::from(F_UNLCK));
+    err(sys!(SYS_fcntl, r, F_SETLEASE, 77), EINVAL);
+    let p = pipe_pair();
+    err(sys!(SYS_fcntl, p[0], F_SETLEASE, F_RDLCK), EINVAL);
+    // Taken, or refused as file systems without leases do.
+    let got = sys!(SYS_fcntl, r, F_SETLEASE, F_RDLCK);
+    check(got == 0 || [EINVAL, EAGAIN, EOPNOTSUPP].iter().any(|e| got == -i64::from(*e)), "an answer");
+    let back = sys!(SYS_fcntl, r, F_SETLEASE, F_UNLCK);
+    check(back == 0 || back == -i64::from(EAGAIN), "given back");
+    shut([r, p[0], p[1]]);
+}
+
+fn fcntl_hints() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"");
+    let mut v = 9u64;
+    eq(sys!(SYS_fcntl, fd, 1035, &mut v), 0);
+    eq(unsafe { (&raw const v).read_volatile() }, 0);
+    eq(sys!(SYS_fcntl, fd, 1036, &2u64), 0);
+    eq(sys!(SYS_fcntl, fd, 1035, &mut v), 0);
+    eq(unsafe { (&raw const v).read_volatile() }, 2);
+    err(sys!(SYS_fcntl, fd, 1036, &77u64), EINVAL);
+    err(sys!(SYS_fcntl, fd, 1036, bad()), EFAULT);
+    shut([fd]);
+}
+
+fn fcntl_queries() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"");
+    let d = ok(sys!(SYS_dup, fd)) as i32;
+    let o = ok(t.open("f", O_RDWR)) as i32;
+    eq(sys!(SYS_fcntl, fd, 1027, d), 1);
+    eq(sys!(SYS_fcntl, fd, 1027, o), 0);
+    err(sys!(SYS_fcntl, fd, 1027, 9999), EBADF);
+    let c = sys!(SYS_fcntl, fd, 1028, 0);
+    if c != -i64::from(EINVAL) {
+        // F_CREATED_QUERY: made by this open.
+        eq(c, 1);
+        eq(sys!(SYS_fcntl, o, 1028, 0), 0);
+    }
+    shut([fd, d, o]);
+}
+
+fn fcntl_setfl_direct() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"");
+    let r = sys!(SYS_fcntl, fd, F_SETFL, O_DIRECT);
+    check(r == 0 || r == -i64::from(EINVAL), "taken or not");
+    let p = pipe_pair();
+    let r = sys!(SYS_fcntl, p[1], F_SETFL, O_DIRECT);
+    eq(r, 0);
+    ok(sys!(SYS_fcntl, fd, F_SETFL, O_NOATIME));
+    check(sys!(SYS_fcntl, fd, F_GETFL) & i64::from(O_NOATIME) != 0, "kept");
+    shut([fd, p[0], p[1]]);
+    let fd = ok(sys!(SYS_openat, AT_FDCWD, c"/etc/passwd", O_RDONLY, 0)) as i32;
+    let r = sys!(SYS_fcntl, fd, F_SETFL, O_NOATIME);
+    if sys!(SYS_geteuid) == 0 { eq(r, 0) } else { err(r, EPERM) }
+    shut([fd]);
+    let r = sys!(SYS_openat, AT_FDCWD, c"/etc/passwd", O_RDONLY | O_NOATIME, 0);
+    if sys!(SYS_geteuid) == 0 { shut([ok(r) as i32]) } else { err(r, EPERM) }
+}
+
+fn ioctl_regular() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"0123456789");
+    let mut n = 0i32;
+    ok(sys!(SYS_lseek, fd, 3, SEEK_SET));
+    eq(sys!(SYS_ioctl, fd, FIONREAD, &mut n), 0);
+    eq(unsafe { (&raw const n).read_volatile() }, 7);
+    ok(sys!(SYS_lseek, fd, 30, SEEK_SET));
+    eq(sys!(SYS_ioctl, fd, FIONREAD, &mut n), 0);
+    eq(unsafe { (&raw const n).read_volatile() }, -20);
+    err(sys!(SYS_ioctl, fd, FIONREAD, bad()), EFAULT);
+    let mut b = 0i32;
+    eq(sys!(SYS_ioctl, fd, 2, &mut b), 0); // FIGETBSZ
+    eq(unsafe { (&raw const b).read_volatile() }, 4096);
+    let mut q = 0u64;
+    eq(sys!(SYS_ioctl, fd, 0x5460, &mut q), 0); // FIOQSIZE
+    // What is allocated.
+    eq(unsafe { (&raw const q).read_volatile() } % 512, 0);
+    err(sys!(SYS_ioctl, fd, TCGETS, bad()), ENOTTY);
+    err(sys!(SYS_ioctl, fd, TIOCGWINSZ, bad()), ENOTTY);
+    let g = t.file("g", b"abc");
+    errs(sys!(SYS_ioctl, g, 0x4004_9409u32, fd), &[EOPNOTSUPP]); // FICLONE
+    err(sys!(SYS_ioctl, g, 0x4004_9409u32, 9999), EBADF);
+    // FIBMAP needs a privilege, and a file system with blocks.
+    let r = sys!(SYS_ioctl, fd, 1, &mut b);
+    check(r != 0 || sys!(SYS_geteuid) == 0, "not for everyone");
+    shut([fd, g]);
+}
+
+fn ioctl_flags() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"");
+    let mut f = 0u64;
+    // FS_IOC_GETFLAGS, SETFLAGS.
+    let r = sys!(SYS_ioctl, fd, 0x8008_6601u32, &mut f);
+    if r == -i64::from(ENOTTY) || r == -i64::from(EOPNOTSUPP) {
+        skip("a file system without flags");
+    }
+    eq(r, 0);
+    eq(unsafe { (&raw const f).read_volatile() } & 0x30, 0);
+    eq(sys!(SYS_ioctl, fd, 0x4008_6602u32, &unsafe { (&raw const f).read_volatile() }), 0);
+    err(sys!(SYS_ioctl, fd, 0x8008_6601u32, bad()), EFAULT);
+    if sys!(SYS_geteuid) != 0 {
+        err(sys!(SYS_ioctl, fd, 0x4008_6602u32, &0x10u64), EPERM);
+    }
+    shut([fd]);
+}
+
+fn ioctl_any() {
+    let t = Tmp::new();
+    let fd = t.file("f", b"");
+    eq(sys!(SYS_ioctl, fd, FIOCLEX, 0), 0);
+    eq(sys!(SYS_fcntl, fd, F_GETFD), 1);
+    eq(sys!(SYS_ioctl, fd, FIONCLEX, 0), 0);
+    eq(sys!(SYS_fcntl, fd, F_GETFD), 0);
+    eq(sys!(SYS_ioctl, fd, FIONBIO, &1i32), 0);
+    check(sys!(SYS_fcntl, fd, F_GETFL) & i64::from(O_NONBLOCK) != 0, "set");
+    err(sys!(SYS_ioctl, fd, FIONBIO, bad()), EFAULT);
+    err(sys!(SYS_ioctl, fd, FIOASYNC, &1i32), ENOTTY);
+    eq(sys!(SYS_ioctl, fd, FIOASYNC, &0i32), 0);
+    err(sys!(SYS_ioctl, 9999, FIONBIO, &1i32), EBADF);
+    let d = ok(t.open("", O_RDONLY)) as i32;
+    err(sys!(SYS_ioctl, d, FIONREAD, &mut 0i32), ENOTTY);
+    err(sys!(SYS_ioctl, d, TCGETS, bad()), ENOTTY);
+    shut([fd, d]);
+}
+
+fn ioctl_pipe() {
+    let p = pipe_pair();
+    let mut n = 0i32;
+    eq(sys!(SYS_write, p[1], b"abc", 3), 3);
+    eq(sys!(SYS_ioctl, p[1], FIONREAD, &mut n), 0);
+    eq(unsafe { (&raw const n).read_volatile() }, 3);
+    err(sys!(SYS_ioctl, p[0], TCGETS, bad()), ENOTTY);
+    eq(sys!(SYS_ioctl, p[0], FIOASYNC, &1i32), 0);
+    check(sys!(SYS_fcntl, p[0], F_GETFL) & i64::from(O_ASYNC) != 0, "set");
+    shut(p);
+}
+
+fn close_range_forms() {
+    in_child(|| {
+        let p = pipe_pair();
+        for fd in 60..70 {
+            eq(sys!(SYS_dup2, p[0], fd), i64::from(fd));
+        }
+        err(sys!(SYS_close_range, 66, 60, 0), EINVAL);
+        err(sys!(SYS_close_range, 60, 66, 8), EINVAL);
+        eq(sys!(SYS_close_range, 60, 62, 4), 0);
+        eq(sys!(SYS_fcntl, 61, F_GETFD), 1);
+        eq(sys!(SYS_close_range, 61, 62, 0), 0);
+        err(sys!(SYS_fcntl, 61, F_GETFD), EBADF);
+        eq(sys!(SYS_fcntl, 60, F_GETFD), 1);
+        eq(sys!(SYS_close_range, 64, u32::MAX, 2), 0);
+        err(sys!(SYS_fcntl, 69, F_GETFD), EBADF);
+        eq(sys!(SYS_fcntl, 63, F_GETFD), 0);
+        eq(sys!(SYS_close_range, 1000, u32::MAX, 0), 0);
+    });
+}
