@@ -5,37 +5,37 @@ use crate::abi::*;
 sub_table! {
     /// Flags of open(2).
     OPEN, "flags", "open" {
-        [O_RDONLY, Missing, ""],
-        [O_WRONLY, Missing, ""],
-        [O_RDWR, Missing, ""],
-        [O_CREAT, Missing, ""],
-        [O_EXCL, Missing, ""],
-        [O_NOCTTY, Missing, ""],
-        [O_TRUNC, Missing, ""],
-        [O_APPEND, Missing, ""],
-        [O_NONBLOCK, Missing, ""],
-        [O_DSYNC, Missing, ""],
-        [FASYNC, Missing, ""],
-        [O_DIRECT, Missing, ""],
-        [O_LARGEFILE, Missing, ""],
-        [O_DIRECTORY, Missing, ""],
-        [O_NOFOLLOW, Missing, ""],
-        [O_NOATIME, Missing, ""],
-        [O_CLOEXEC, Missing, ""],
-        [O_SYNC, Missing, ""],
-        [O_PATH, Missing, ""],
-        [O_TMPFILE, Missing, ""],
+        [O_RDONLY, Full, ""],
+        [O_WRONLY, Full, ""],
+        [O_RDWR, Full, ""],
+        [O_CREAT, Full, ""],
+        [O_EXCL, Full, ""],
+        [O_NOCTTY, Full, ""],
+        [O_TRUNC, Full, ""],
+        [O_APPEND, Full, ""],
+        [O_NONBLOCK, Full, ""],
+        [O_DSYNC, Full, ""],
+        [FASYNC, Full, ""],
+        [O_DIRECT, Partial, "packets of pipes; without effect on files"],
+        [O_LARGEFILE, Full, ""],
+        [O_DIRECTORY, Full, ""],
+        [O_NOFOLLOW, Full, ""],
+        [O_NOATIME, Full, ""],
+        [O_CLOEXEC, Full, ""],
+        [O_SYNC, Full, ""],
+        [O_PATH, Full, ""],
+        [O_TMPFILE, Full, ""],
     }
 }
 
 sub_table! {
     /// Flags of `open_how.resolve`.
     RESOLVE, "resolve flags", "openat2" {
-        [RESOLVE_NO_XDEV, Missing, ""],
-        [RESOLVE_NO_MAGICLINKS, Missing, ""],
-        [RESOLVE_NO_SYMLINKS, Missing, ""],
-        [RESOLVE_BENEATH, Missing, ""],
-        [RESOLVE_IN_ROOT, Missing, ""],
-        [RESOLVE_CACHED, Missing, ""],
+        [RESOLVE_NO_XDEV, Full, ""],
+        [RESOLVE_NO_MAGICLINKS, Full, ""],
+        [RESOLVE_NO_SYMLINKS, Full, ""],
+        [RESOLVE_BENEATH, Full, ""],
+        [RESOLVE_IN_ROOT, Full, ""],
+        [RESOLVE_CACHED, Partial, "always EAGAIN"],
     }
 }
