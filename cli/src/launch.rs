@@ -10,7 +10,7 @@ use crate::watch::{self, Child, Run};
 use confine::host;
 use gofer::{GoferConfig, HideRule, Mount};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::geteuid;
+use rustix::process::{Resource, geteuid, getrlimit};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -68,6 +68,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
             PlatformName::Trap => "trap".to_owned(),
             PlatformName::Ptrace => "ptrace".to_owned(),
         },
+        tasks: options.tasks.map_or_else(most_tasks, |n| n as usize),
         ids: ids(),
         control: control_theirs.as_raw_fd(),
         lanes: numbers(&sentry_lanes),
@@ -133,6 +134,20 @@ fn open_tty() -> Option<OwnedFd> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let tty = File::options().read(true).write(true).custom_flags(flags).open("/dev/tty").ok()?;
     duplicate(tty.as_fd()).ok()
+}
+
+/// Most threads and processes inside where nothing else is asked for. A guest task is up to three tasks of the host (its
+/// own, its process's second thread, its worker) and as many descriptors; one sandbox takes half of what the
+/// host has for all.
+fn most_tasks() -> usize {
+    let read = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let mut host = read("/proc/sys/kernel/pid_max").unwrap_or(32768);
+    host = host.min(read("/proc/sys/kernel/threads-max").unwrap_or(host)) / 2;
+    if !geteuid().is_root() {
+        host = host.min(getrlimit(Resource::Nproc).current.unwrap_or(host));
+    }
+    let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX).saturating_sub(512);
+    usize::try_from(host.min(files) / 3).unwrap_or(usize::MAX).clamp(64, 32768)
 }
 
 fn ids() -> Ids {

@@ -44,8 +44,10 @@ fn processors() -> usize {
 /// The exit status of lazaret's own failures.
 const FAILURE: u8 = 125;
 
-/// One line on standard error, and the status of lazaret's own failures.
+/// One line on standard error (none for an empty text), and the status of lazaret's own failures.
 fn failure(text: &str) -> ExitCode {
-    watch::say(&format!("lazaret: {text}\n"));
+    if !text.is_empty() {
+        watch::say(&format!("lazaret: {text}\n"));
+    }
     ExitCode::from(FAILURE)
 }

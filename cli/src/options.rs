@@ -48,6 +48,9 @@ pub struct DoOptions {
     /// Working directory inside (default: the current one, or / if it is not there)
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
+    /// Most threads and processes inside, together (default: by what the host has, at most 32768)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32768))]
+    pub tasks: Option<u32>,
     /// How guest code runs
     #[arg(long, value_enum, default_value_t = PlatformName::Trap)]
     pub platform: PlatformName,

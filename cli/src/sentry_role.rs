@@ -6,6 +6,8 @@ use confine::enter::{Kin, Side, enter_namespaces, hint};
 use confine::host::Arrived;
 use confine::{capabilities, host, root};
 use platform::sentryfilter;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CapabilitySet;
 use sentry::boot::{HostMount, Inherited, Sandbox, Start, Std};
 use sentry::fs::host_tty::host_signal;
@@ -18,7 +20,7 @@ use sentry::task::tree::Ending;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Instant;
 use syscall_table::abi::wait::WaitStatus;
@@ -77,9 +79,13 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     host::few_arenas();
     let stdio = take_stdio(&mut setup).map_err(|e| format!("sentry: standard streams: {e}"))?;
     let vdso = platform::trap::vdso_extent();
+    let proc = rustix::fs::open("/proc", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(at("opening /proc"))?;
+    raise_descriptor_limit();
     empty_root().map_err(|e| format!("sentry: making an empty root: {e}{}", hint(&e)))?;
     rustix::thread::set_no_new_privs(true).map_err(at("setting no_new_privs"))?;
-    let platform = platform(&setup, vdso)?;
+    let platform = platform(&setup, vdso, proc.as_raw_fd())?;
+    drop(proc);
     capabilities::keep_only(CapabilitySet::empty())
         .map_err(|e| format!("sentry: dropping capabilities: {e}"))?;
 
@@ -94,7 +100,7 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
         stdio,
         tty: setup.tty.map(take).transpose()?,
         wanted: Wanted { report: report.is_some(), trace: setup.trace.map(take).transpose()? },
-        config: Config { cpus: crate::processors(), ..Config::default() },
+        config: Config { cpus: crate::processors(), max_tasks: setup.tasks, ..Config::default() },
     };
     // The filter judges the sentry before it has read a byte of the guest's.
     sentryfilter::install(setup.platform == "ptrace")
@@ -203,6 +209,12 @@ fn take_stdio(setup: &mut SentrySetup) -> std::io::Result<[Std; 3]> {
     Ok(moved)
 }
 
+/// Ids in the guests' pid namespace for so many guest tasks: a process of one task is a thread more, and what has ended
+/// keeps its id until it is reaped.
+fn host_ids(tasks: usize) -> u64 {
+    (tasks as u64).saturating_mul(3).saturating_add(400)
+}
+
 /// What to tell the launcher, the exit status, and the program's own status.
 fn outcome(ending: Ending, name: &str, cwd: &[u8]) -> (Message, u8, Option<WaitStatus>) {
     match ending {
@@ -248,10 +260,33 @@ fn listen(ready: &sentry::boot::Ready, control: &OwnedFd) -> Result<(), String> 
     thread.spawn(body).map(drop).map_err(|e| format!("sentry: starting a thread: {e}"))
 }
 
-fn platform(setup: &SentrySetup, vdso: (u64, u64)) -> Result<Arc<dyn platform::Platform>, String> {
+/// Each guest task takes descriptors.
+fn raise_descriptor_limit() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // A limit may always be raised to its maximum.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// Says what was killed from outside, and ends the sandbox.
+fn lost(what: &'static str) -> ! {
+    crate::watch::say(&format!("lazaret: {what} was killed\n"));
+    host::exit_now(crate::FAILURE.into())
+}
+
+fn platform(
+    setup: &SentrySetup,
+    vdso: (u64, u64),
+    proc: RawFd,
+) -> Result<Arc<dyn platform::Platform>, String> {
     use platform::ptrace::PtracePlatform;
     use platform::trap::{TrapConfig, TrapPlatform};
-    let config = TrapConfig { namespaces: true, vdso: Some(vdso), ..TrapConfig::default() };
+    let config = TrapConfig {
+        namespaces: true,
+        vdso: Some(vdso),
+        ids: Some((host_ids(setup.tasks), proc)),
+        on_loss: Some(lost),
+        ..TrapConfig::default()
+    };
     match setup.platform.as_str() {
         "trap" => TrapPlatform::new(&config),
         "ptrace" => PtracePlatform::new(&config),

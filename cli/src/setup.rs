@@ -15,6 +15,8 @@ pub struct SentrySetup {
     pub mounts: Vec<MountSetup>,
     /// `trap` or `ptrace`.
     pub platform: String,
+    /// Most threads and processes inside, together.
+    pub tasks: usize,
     pub ids: Ids,
     pub job: JobSetup,
     /// Descriptors.

@@ -39,6 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Their parent-death signal is SIGKILL too.
 const ENDING: Duration = Duration::from_secs(5);
 
+/// How a process ends that has said why on standard error.
+const SAID: &str = "failed";
+
 /// What the launcher watches.
 pub struct Run {
     pub control: OwnedFd,
@@ -92,6 +95,7 @@ impl Child {
         Some(match (status.terminating_signal(), status.exit_status()) {
             (Some(signal), _) => format!("was killed by signal {signal}"),
             (_, Some(0)) => String::new(),
+            (_, Some(code)) if code == i32::from(crate::FAILURE) => SAID.to_owned(),
             (_, code) => format!("ended with status {}", code.unwrap_or_default()),
         })
     }
@@ -280,6 +284,8 @@ impl Run {
         let Some(sentry) = self.sentry.take() else { return "the sentry did not start".to_owned() };
         sentry.wait();
         match sentry.ended() {
+            // It said why.
+            Some(how) if how == SAID => String::new(),
             Some(how) if how.is_empty() => "the sentry ended".to_owned(),
             Some(how) => format!("the sentry {how}"),
             None => {

@@ -210,6 +210,33 @@ fn fork_bomb() -> i32 {
     0
 }
 
+/// `guest bomb forks` and `guest bomb threads`: makes what sleeps until no more can be made, and says how many and why.
+pub fn bomb(args: &[String]) -> i32 {
+    let say = |line: &str| sys!(SYS_write, 1, line.as_bytes(), line.len());
+    say("ready\n");
+    let threads = args.first().is_some_and(|kind| kind == "threads");
+    let mut made = 0;
+    let error = loop {
+        let result = if threads {
+            let thread = std::thread::Builder::new().stack_size(32 << 10).spawn(|| sys!(SYS_pause));
+            thread.map_or_else(|e| -i64::from(e.raw_os_error().unwrap_or(0)), |_| 1)
+        } else {
+            match sys!(SYS_fork) {
+                0 => loop {
+                    sys!(SYS_pause);
+                },
+                result => result,
+            }
+        };
+        if result < 0 {
+            break -result;
+        }
+        made += 1;
+    };
+    say(&format!("{} after {made}\n", check::errname(error)));
+    0
+}
+
 /// A million descriptors, or as many as the limit has.
 fn descriptors() -> i32 {
     let mut l = [0u64; 2];

@@ -71,6 +71,7 @@ type Helper = fn(&[String]) -> i32;
 const HELPERS: &[(&str, Helper)] = &[
     ("io_uring_three_times", io_uring_three_times),
     ("hostile", hostile::run),
+    ("bomb", hostile::bomb),
     ("credentials", setid::show),
     ("on_stack", memlimit::on_stack),
     ("churn", threads::churn),

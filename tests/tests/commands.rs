@@ -381,12 +381,255 @@ fn wait_ready(child: &mut std::process::Child) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Default actions: the exit status is 128 and the signal's number.
+fn signals_end_it(c: &Ctx) -> Result<(), Failed> {
+    for sig in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1] {
+        let script = "echo ready; exec sleep 100";
+        let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
+        wait_ready(&mut child)?;
+        unsafe { libc::kill(child.id() as i32, sig) };
+        let o = finish(child, Duration::from_secs(10));
+        if o.code() != Some(128 + sig) {
+            return Err(fail(&format!("signal {sig} gives {}", 128 + sig), &o));
+        }
+    }
+    let o = run(&mut command(Place::Native, c.who, &[], &timeout_argv(c)), Duration::from_secs(10), b"");
+    if o.code() == Some(124) { Ok(()) } else { Err(fail("timeout gives 124", &o)) }
+}
+
+fn timeout_argv(c: &Ctx) -> [&str; 9] {
+    let lazaret = bins().lazaret.as_ref().and_then(|p| p.to_str()).unwrap_or_default();
+    ["/usr/bin/timeout", "1", lazaret, "do", "--platform", c.platform, "--", "/bin/sleep", "100"]
+}
+
+/// The third SIGTERM ends a program that does not want to.
+fn third_sigterm_ends_it(c: &Ctx) -> Result<(), Failed> {
+    let script = "trap '' TERM; echo ready; while :; do sleep 1; done";
+    let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
+    wait_ready(&mut child)?;
+    let all = family(child.id());
+    for _ in 0..3 {
+        // Equal signals that are pending are one.
+        std::thread::sleep(Duration::from_millis(200));
+        if alive(&all).len() < 3 {
+            return Err("ended before the third".into());
+        }
+        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    }
+    let o = finish(child, Duration::from_secs(10));
+    if o.code() != Some(125) || o.err().lines().count() != 1 {
+        return Err(fail("exit 125 and one line", &o));
+    }
+    if until(Duration::from_secs(3), || alive(&all).is_empty()) {
+        Ok(())
+    } else {
+        Err("processes stay".into())
+    }
+}
+
+/// A sentry that does nothing any more is ended by the first SIGTERM.
+fn hung_sentry_is_ended(c: &Ctx) -> Result<(), Failed> {
+    let mut child =
+        start(&mut command(Place::Inside(c.platform), c.who, &[], &shell("echo ready; exec sleep 1000")));
+    wait_ready(&mut child)?;
+    let all = family(child.id());
+    let is_sentry = |p: &u32| {
+        std::fs::read_to_string(format!("/proc/{p}/comm")).is_ok_and(|n| n.trim() == "lazaret-sentry")
+    };
+    let sentry = all.iter().copied().find(is_sentry).ok_or("no sentry")?;
+    unsafe {
+        libc::kill(sentry as i32, libc::SIGSTOP);
+        libc::kill(child.id() as i32, libc::SIGTERM);
+    }
+    let o = finish(child, Duration::from_secs(15));
+    if o.code() != Some(125) || o.err().lines().count() != 1 {
+        return Err(fail("exit 125 and one line", &o));
+    }
+    if until(Duration::from_secs(3), || alive(&all).is_empty()) {
+        Ok(())
+    } else {
+        Err("processes stay".into())
+    }
+}
+
+/// SIGTSTP stops program and launcher, SIGCONT continues both.
+fn stops_and_continues(c: &Ctx) -> Result<(), Failed> {
+    let script = "echo ready; sleep 0.5; echo on; exit 3";
+    let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
+    wait_ready(&mut child)?;
+    let pid = child.id();
+    let stopped = || {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|s| s.rsplit_once(") ").is_some_and(|(_, r)| r.starts_with('T')))
+    };
+    unsafe { libc::kill(pid as i32, libc::SIGTSTP) };
+    let was = until(Duration::from_secs(5), stopped);
+    std::thread::sleep(Duration::from_millis(700));
+    unsafe { libc::kill(pid as i32, libc::SIGCONT) };
+    let o = finish(child, Duration::from_secs(10));
+    if !was {
+        return Err(fail("stopped", &o));
+    }
+    expect(&o, 3, "on\n")
+}
+
+/// Ignored signals stay ignored, as for any program that execve(2) starts.
+fn ignored_stay_ignored(c: &Ctx) -> Result<(), Failed> {
+    use std::os::unix::process::CommandExt;
+    let mut cmd = command(
+        Place::Inside(c.platform),
+        c.who,
+        &[],
+        &shell("kill -HUP $$; kill -USR2 $$; grep SigIgn /proc/self/status; echo alive"),
+    );
+    unsafe {
+        cmd.pre_exec(|| {
+            libc::signal(libc::SIGHUP, libc::SIG_IGN);
+            libc::signal(libc::SIGUSR2, libc::SIG_IGN);
+            Ok(())
+        });
+    }
+    let o = run(&mut cmd, LIMIT, b"");
+    if o.code() == Some(0) && o.out().ends_with("alive\n") { Ok(()) } else { Err(fail("lives on", &o)) }
+}
+
+/// Shell text around a command `R`: the same outside as inside. Redirections are the shell's.
+const REDIRECTED: &[(&str, &str)] = &[
+    ("one_file", "$R sh -c 'echo a; echo b >&2; echo c' >f 2>&1; cat f"),
+    ("appended", "echo 0 >f; $R sh -c 'echo a; echo b >&2; echo c' >>f 2>&1; cat f"),
+    ("two_opens", "$R sh -c 'echo a; echo bb >&2; echo c' >f 2>f; od -c f"),
+    ("read_write", "printf abcdef >f; $R sh -c 'head -c 2 >/dev/null; printf XY >&0' <>f; cat f"),
+    ("position_after", "(head -c 5 >/dev/null; $R head -c 5; head -c 5) </etc/passwd"),
+    ("written_by_both", "(echo a; $R echo b; echo c) >f; cat f"),
+    ("opened_again", "$R sh -c 'echo a; : >/dev/stdout; echo b; echo x >>/dev/stdout' >f; od -c f"),
+    ("stdin_again", "(read x; $R sh -c 'head -n 1 /dev/stdin; head -n 1') </etc/passwd"),
+    ("stderr_again", "$R sh -c 'echo x >/dev/stderr' 2>&1 | cat"),
+    (
+        "closed",
+        "$R sh -c 'cat; echo $?' <&- 2>/dev/null; $R sh -c 'echo hi || exit 7' >&- 2>/dev/null; echo $?",
+    ),
+    ("all_closed", "$R sh -c 'exit 3' <&- >&- 2>&-; echo $?"),
+    (
+        "names",
+        "$R sh -c 'readlink /proc/self/fd/0; readlink /proc/self/fd/1 >&2; stat -L -c \"%F %s\" /dev/stdin' </etc/passwd >f 2>g; sed s,.*/,, f g",
+    ),
+    (
+        "devices",
+        "$R sh -c 'readlink /proc/self/fd/0; stat -L -c \"%F %t %T\" /dev/stdin' </dev/zero; $R sh -c 'echo x' >/dev/full 2>/dev/null; echo $?",
+    ),
+    ("no_terminal", "$R tty </dev/null; echo | $R tty; echo $?"),
+    ("big_pipe", "$R head -c 10485760 /dev/zero | (sleep 1; sha256sum)"),
+    (
+        "whole_write",
+        "$R python3 -c 'import os; os._exit(os.write(1, b\"x\" * 3000000) != 3000000)' | (sleep 0.3; wc -c)",
+    ),
+    ("reader_gone", "($R yes; echo $? >&2) 2>&1 >&3 3>&- | cat; ($R yes; echo $? >f) | head -n 1; cat f"),
+    ("closed_by_program", "$R sh -c 'exec >&-; sleep 1; test -e f && exit 0; exit 9' | (cat; :)"),
+];
+
+fn redirected(c: &Ctx, text: &str) -> Result<(), Failed> {
+    let lazaret = bins().lazaret.as_ref().and_then(|p| p.to_str()).unwrap_or_default();
+    let script = format!("d=$(mktemp -d) && cd $d || exit 99; {text}; cd /; rm -r $d");
+    let of = |prefix: &str| {
+        let mut cmd = command(Place::Native, c.who, &[], &shell(&script));
+        run(cmd.env("R", prefix), LIMIT, b"")
+    };
+    let native = of("");
+    let inside = of(&format!("{lazaret} do --platform {} --", c.platform));
+    if native.code() == inside.code() && native.out() == inside.out() {
+        Ok(())
+    } else {
+        Err(format!(
+            "native {} {:?}, inside {} {:?}",
+            native.brief(),
+            native.out(),
+            inside.brief(),
+            inside.out()
+        )
+        .into())
+    }
+}
+
+/// A user namespace in which no other can be made stands for a host that forbids them.
+fn forbidden_namespaces_are_named(c: &Ctx) -> Result<(), Failed> {
+    let lazaret = bins().lazaret.as_ref().and_then(|p| p.to_str()).unwrap_or_default();
+    let script = format!(
+        "echo 0 >/proc/sys/user/max_user_namespaces && exec {lazaret} do --platform {} true",
+        c.platform
+    );
+    let argv = ["/usr/bin/unshare", "-Ur", "/bin/sh", "-c", &script];
+    let o = run(&mut command(Place::Native, c.who, &[], &argv), LIMIT, b"");
+    let line = o.err();
+    if o.code() == Some(125) && line.lines().count() == 1 && line.contains("user.max_user_namespaces") {
+        Ok(())
+    } else {
+        Err(fail("exit 125 and a line that names the setting", &o))
+    }
+}
+
+/// Processes and threads without end: EAGAIN at the limit, and nothing stays.
+fn bombs_are_bounded(c: &Ctx) -> Result<(), Failed> {
+    let guest = bins().guest.to_str().expect("UTF-8");
+    for kind in ["forks", "threads"] {
+        let mut child = start(&mut command(
+            Place::Inside(c.platform),
+            c.who,
+            &["--tasks", "150"],
+            &[guest, "bomb", kind],
+        ));
+        wait_ready(&mut child)?;
+        let all = family(child.id());
+        let o = finish(child, Duration::from_secs(30));
+        let made: usize =
+            o.out().trim().strip_prefix("EAGAIN after ").and_then(|n| n.parse().ok()).unwrap_or(0);
+        if o.code() != Some(0) || !(100..150).contains(&made) {
+            return Err(fail(&format!("{kind}: EAGAIN below 150"), &o));
+        }
+        if !until(Duration::from_secs(5), || alive(&all).is_empty()) {
+            return Err(format!("{kind}: processes stay").into());
+        }
+    }
+    let script = "f() { f | f & }; f 2>/dev/null; sleep 2; echo end";
+    let mut child = start(&mut command(
+        Place::Inside(c.platform),
+        c.who,
+        &["--tasks", "150"],
+        &["/bin/bash", "-c", script],
+    ));
+    std::thread::sleep(Duration::from_secs(1));
+    let all = family(child.id());
+    unsafe { libc::kill(child.id() as i32, libc::SIGKILL) };
+    let _ = child.wait();
+    // Each guest task is at most three threads of the host, and the family here is processes.
+    if all.len() > 170 {
+        return Err(format!("{} processes", all.len()).into());
+    }
+    if until(Duration::from_secs(5), || alive(&all).is_empty()) {
+        Ok(())
+    } else {
+        Err("processes stay".into())
+    }
+}
+
 fn nothing_stays_behind(c: &Ctx) -> Result<(), Failed> {
-    ends_all(c, &["launcher", "lazaret-sentry"])
+    ends_all(c, &["launcher", "lazaret-sentry", "init", "zygote"])
 }
 
 fn gofer_death_ends_it(c: &Ctx) -> Result<(), Failed> {
     ends_all(c, &["lazaret-gofer"])
+}
+
+/// Processes that the sentry made: their parent is the sentry. The first is the init of the guests, the second what
+/// guests are made from.
+fn is_guest(pid: u32) -> bool {
+    let field = |pid: &str, at: usize| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        text.rsplit_once(") ")
+            .and_then(|(_, rest)| Some(rest.split(' ').nth(at)?.to_owned()))
+            .unwrap_or_default()
+    };
+    let parent = field(&pid.to_string(), 1);
+    std::fs::read_to_string(format!("/proc/{parent}/comm")).is_ok_and(|name| name.trim() == "lazaret-sentry")
 }
 
 /// SIGKILL of each of `victims` ends everything.
@@ -395,9 +638,13 @@ fn ends_all(c: &Ctx, victims: &[&str]) -> Result<(), Failed> {
     for victim in victims.iter().copied() {
         let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
         wait_ready(&mut child)?;
-        let all = family(child.id());
+        let mut all = family(child.id());
+        all.sort_unstable();
         let target = all.iter().copied().find(|p| {
+            let guests = || all.iter().filter(|p| is_guest(**p));
             (victim == "launcher" && *p == child.id())
+                || victim == "init" && guests().next() == Some(p)
+                || victim == "zygote" && guests().nth(1) == Some(p)
                 || std::fs::read_to_string(format!("/proc/{p}/comm")).is_ok_and(|n| n.trim() == victim)
         });
         let Some(t) = target else {
@@ -699,6 +946,13 @@ const CHECKS: &[(&str, Check)] = &[
     ("signals_are_forwarded", signals_are_forwarded),
     ("nothing_stays_behind", nothing_stays_behind),
     ("gofer_death_ends_it", gofer_death_ends_it),
+    ("signals_end_it", signals_end_it),
+    ("third_sigterm_ends_it", third_sigterm_ends_it),
+    ("hung_sentry_is_ended", hung_sentry_is_ended),
+    ("stops_and_continues", stops_and_continues),
+    ("ignored_stay_ignored", ignored_stay_ignored),
+    ("forbidden_namespaces_are_named", forbidden_namespaces_are_named),
+    ("bombs_are_bounded", bombs_are_bounded),
     ("orphans_end_with_the_program", orphans_end_with_the_program),
     ("env_options", env_options),
     ("cwd_option", cwd_option),
@@ -753,6 +1007,11 @@ fn main() {
                     known(&c, name, same(&c, text))
                 });
                 trials.push(t.with_ignored_flag(!present(program)));
+            }
+            for (name, text) in REDIRECTED {
+                trials.push(Trial::test(format!("{platform}{suffix}/redirected_{name}"), move || {
+                    known(&c, name, redirected(&c, text))
+                }));
             }
             for (name, check) in CHECKS {
                 trials.push(Trial::test(format!("{platform}{suffix}/{name}"), move || {

@@ -121,6 +121,7 @@ pub fn start(config: &PtraceConfig, remote: Arc<Remote>) -> Result<Tracer, Strin
         fds,
         zygote: (zygote, base),
         waker,
+        on_loss: config.on_loss,
         vdso: vdso.unwrap_or(0),
         tasks: HashMap::new(),
         init: booted.init,

@@ -27,6 +27,8 @@ pub struct Tracer {
     pub zygote: (i32, Regs),
     /// See [`Remote`].
     pub waker: i32,
+    /// [`PtraceConfig::on_loss`](super::PtraceConfig).
+    pub on_loss: Option<fn(&'static str) -> !>,
     /// Where the vDSO lies in every guest, 0 if nowhere.
     pub vdso: u64,
     /// Tasks by host thread. A task that was started is kept; others live as long as somebody has them.
@@ -196,10 +198,14 @@ impl Tracer {
             match host::wait_usage(-1, block) {
                 Ok(Some((tid, stop, _))) if tid == self.waker => {
                     if matches!(stop, Stop::Dead(_)) {
+                        self.fail("the init of the guests");
                         return;
                     }
                     self.remote.heard();
                     let _ = host::resume(tid, Mode::Native);
+                }
+                Ok(Some((tid, Stop::Dead(_), _))) if tid == self.zygote.0 => {
+                    self.fail("the process that guests are made from");
                 }
                 Ok(Some((tid, stop, usage))) => {
                     if matches!(stop, Stop::Dead(_)) {
@@ -210,6 +216,13 @@ impl Tracer {
                 Ok(None) => {}
                 Err(_) => return,
             }
+        }
+    }
+
+    /// Ends the sandbox: nothing goes on without `what`.
+    fn fail(&self, what: &'static str) {
+        if let Some(on_loss) = self.on_loss {
+            on_loss(what);
         }
     }
 

@@ -21,6 +21,8 @@ struct Child {
     empty: Option<CString>,
     mounts: bool,
     limits: Vec<(u32, u64)>,
+    /// For the init: a descriptor of /proc, and what its namespace's pid_max is to be.
+    ids: Option<(i32, Vec<u8>)>,
 }
 
 const ADDR_NO_RANDOMIZE: libc::c_ulong = 0x004_0000;
@@ -52,6 +54,15 @@ extern "C" fn child(arg: *mut libc::c_void) -> i32 {
                 {
                     libc::_exit(101);
                 }
+            }
+        }
+        if let Some((proc, text)) = &child.ids {
+            let path = c"sys/kernel/pid_max".as_ptr();
+            let fd = libc::openat(*proc, path, libc::O_WRONLY | libc::O_CLOEXEC);
+            // Where it cannot be set the other limits stand.
+            if fd >= 0 {
+                libc::write(fd, text.as_ptr().cast(), text.len());
+                libc::close(fd);
             }
         }
         for (resource, value) in &child.limits {
@@ -153,6 +164,8 @@ pub fn boot(config: &TrapConfig, elf: &[u8], ctl: Option<BorrowedFd<'_>>) -> Res
         empty,
         mounts: false,
         limits: limits.iter().map(|&(resource, value)| (resource, value)).collect(),
+        // The kernel reserves 300.
+        ids: config.ids.map(|(most, proc)| (proc, format!("{}\n", most.max(301)).into_bytes())),
     };
     let mut init = None;
     let mut namespaces = 0;
@@ -168,6 +181,7 @@ pub fn boot(config: &TrapConfig, elf: &[u8], ctl: Option<BorrowedFd<'_>>) -> Res
             | libc::CLONE_NEWNET
             | libc::CLONE_NEWIPC
             | libc::CLONE_NEWUTS;
+        args.ids = None;
         args.mounts = true;
         args.ctl = ctl;
         args.argv[1] = std::ptr::null();

@@ -31,7 +31,7 @@ use crate::{CallError, NewTask, Platform, TaskSink, guestfilter, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::Mutex;
 use process::{Binding, Process};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -56,6 +56,12 @@ pub struct TrapConfig {
     pub patience: Option<Duration>,
     /// Most guest threads (RLIMIT_NPROC, counted in the guests' user namespace).
     pub tasks: Option<u64>,
+    /// Most ids in the guests' pid namespace, whoever makes them (pid_max of the namespace, Linux 6.14; older hosts
+    /// have one for all, which stays as it is), and a descriptor of /proc to set it by.
+    pub ids: Option<(u64, RawFd)>,
+    /// Called when a process without which no guest can be made or live was killed from outside, with its name. Does not
+    /// come back.
+    pub on_loss: Option<fn(&'static str) -> !>,
 }
 
 /// Host calls that the sentry makes for this platform once guests run, with the forms and reasons, for the
@@ -110,6 +116,7 @@ pub struct Runtime {
     patience: Duration,
     /// Where the vDSO lies in every guest, 0 if nowhere.
     vdso: AtomicU64,
+    on_loss: Option<fn(&'static str) -> !>,
 }
 
 /// The template of guest processes. Its one task never runs: its first report stays unanswered, so that
@@ -149,6 +156,25 @@ impl Runtime {
             }
         }));
         Ok(bind)
+    }
+
+    /// A process died. Killed by somebody else, it may have died with the whole pid namespace, whose init was the target:
+    /// the host then kills the zygote first and the rest after it, and lets the init die last.
+    fn lost(&self, process: &Process, signal: i32) {
+        let Some(on_loss) = self.on_loss else { return };
+        if process.destroyed.load(Relaxed) || signal != libc::SIGKILL {
+            return;
+        }
+        if process.vital.load(Relaxed) {
+            on_loss("the process that guests are made from");
+        }
+        let zygote = self.zygote.lock().as_ref().map(|zygote| zygote.bind.process.pidfd.clone());
+        let Some(zygote) = zygote else { return };
+        let mut fds = [rustix::event::PollFd::new(&zygote, rustix::event::PollFlags::IN)];
+        let moment = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        if rustix::event::poll(&mut fds, Some(&moment)).is_ok_and(|n| n > 0) {
+            on_loss("the init of the guests");
+        }
     }
 
     /// Makes a fresh process.
@@ -206,6 +232,7 @@ impl TrapPlatform {
             threads: Once::new(),
             patience: config.patience.unwrap_or(PATIENCE),
             vdso: AtomicU64::new(0),
+            on_loss: config.on_loss,
         };
         let rt = Arc::new(rt);
         let dead = |e: CallError| format!("the zygote did not come up: {e:?}");
@@ -214,6 +241,7 @@ impl TrapPlatform {
         // No guest code has run yet, so what the zygote says is true.
         rt.vdso.store(process.ctl.head().vdso.load(Relaxed), Relaxed);
         let notif = worker::recv(&bind).ok_or_else(|| dead(CallError::Gone))?;
+        process.vital.store(true, Relaxed);
         *rt.zygote.lock() = Some(Zygote { bind, bell: notif.id, close: 0 });
         Ok(Arc::new(TrapPlatform { rt, init: booted.init }))
     }
@@ -237,7 +265,9 @@ impl Platform for TrapPlatform {
 
 impl Drop for TrapPlatform {
     fn drop(&mut self) {
-        self.rt.zygote.lock().take();
+        if let Some(zygote) = self.rt.zygote.lock().take() {
+            zygote.bind.process.destroyed.store(true, Relaxed);
+        }
         self.rt.spare.lock().take();
         if let Some(init) = &self.init {
             hostcalls::pidfd_kill(init.as_fd());

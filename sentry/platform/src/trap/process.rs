@@ -23,6 +23,10 @@ pub struct Process {
     pub ctl: Ctl,
     /// Ended by the kernel's wish: its tasks end without a word.
     pub silent: AtomicBool,
+    /// The sentry itself killed it.
+    pub destroyed: AtomicBool,
+    /// Nothing goes on without it.
+    pub vital: AtomicBool,
     /// The signal that ended it once it is dead, else -1.
     ended: AtomicI32,
     /// What it has used, from when it is reaped.
@@ -113,6 +117,8 @@ impl Process {
             pidfd: Arc::new(pidfd),
             ctl,
             silent: AtomicBool::new(false),
+            destroyed: AtomicBool::new(false),
+            vital: AtomicBool::new(false),
             ended: AtomicI32::new(-1),
             last_usage: Arc::default(),
             // The first command came with the shared area.
@@ -144,12 +150,16 @@ impl Process {
 
     /// Kills the host process; its tasks report it gone.
     pub fn destroy(&self) {
+        self.destroyed.store(true, Relaxed);
         hostcalls::pidfd_kill(self.pidfd.as_fd());
     }
 
     /// Called by the reaper.
     pub fn on_exit(self: &Arc<Self>, signal: i32) {
         self.ended.store(signal, Release);
+        if let Some(rt) = self.rt.upgrade() {
+            rt.lost(self, signal);
+        }
         let tasks: Vec<_> = self.tasks.lock().drain().filter_map(|(_, task)| task.upgrade()).collect();
         for task in tasks {
             task.host_ended(self, signal);

@@ -1,0 +1,403 @@
+//! The user's own terminal, passed through: job control inside and outside, keys, sizes, full-screen programs. Each
+//! session runs natively first, typed at a pseudo-terminal, then inside.
+
+mod support;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+use support::{ORDINARY, Place, Who, alive, bins, command, expectations, family, listed, until, weigh};
+
+/// How long a session may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What is done when something is seen.
+#[derive(Clone, Copy)]
+enum Do {
+    /// Types this.
+    Type(&'static str),
+    /// Makes the terminal so many rows and columns large.
+    Size(u16, u16),
+}
+
+use Do::{Size, Type};
+
+/// A session: name, program that must be there, where the command stands, and what is typed when what is seen.
+struct Session {
+    name: &'static str,
+    needs: &'static str,
+    run: Run,
+    steps: &'static [(&'static str, Do)],
+    /// The exit status; 128 and the signal's number for a program that a signal killed.
+    status: i32,
+}
+
+enum Run {
+    /// This command has the terminal.
+    Alone(&'static [&'static str]),
+    /// An interactive shell outside has it; `CMD` in what is typed stands for this command.
+    InShell(&'static str),
+}
+
+use Run::{Alone, InShell};
+
+const BASH: &[&str] = &["/bin/bash", "--norc", "--noprofile", "-i"];
+
+const SESSIONS: &[Session] = &[
+    Session {
+        name: "jobs_inside",
+        needs: "bash",
+        run: Alone(BASH),
+        steps: &[
+            ("$ ", Type("sleep 100\n")),
+            ("sleep 100\n", Type("\x1a")),
+            ("Stopped", Type("bg; jobs\n")),
+            ("Running", Type("fg\n")),
+            ("sleep 100\n", Type("\x03")),
+            ("$ ", Type("echo st $?\n")),
+            ("st 130\n", Type("cat &\n")),
+            ("[1]", Type("\n")),
+            ("Stopped", Type("kill %1; sleep 0.5\n")),
+            ("Terminated", Type("exit 4\n")),
+        ],
+        status: 4,
+    },
+    Session {
+        name: "killed_job_is_told",
+        needs: "bash",
+        run: Alone(BASH),
+        steps: &[
+            ("$ ", Type("sleep 50 & kill $!; wait $!; echo st $?\n")),
+            ("st 143", Type("sh -c 'kill -9 $$'\n")),
+            ("Killed", Type("exit 3\n")),
+        ],
+        status: 3,
+    },
+    Session {
+        name: "stopped_from_outside",
+        needs: "bash",
+        run: InShell("sh -c 'echo up; sleep 100'"),
+        steps: &[
+            ("$ ", Type("CMD\n")),
+            ("up\n", Type("\x1a")),
+            ("Stopped", Type("jobs\n")),
+            ("Stopped", Type("fg\n")),
+            ("sleep 100", Type("\x03")),
+            ("$ ", Type("echo st $?\n")),
+            ("st 130", Type("exit 5\n")),
+        ],
+        status: 5,
+    },
+    Session {
+        name: "background_read_outside",
+        needs: "bash",
+        run: InShell("cat"),
+        steps: &[
+            ("$ ", Type("CMD &\n")),
+            ("[1]", Type("sleep 1\n")),
+            ("Stopped", Type("fg\n")),
+            ("cat", Type("hello\n")),
+            ("hello\nhello\n", Type("\x04")),
+            ("$ ", Type("exit 6\n")),
+        ],
+        status: 6,
+    },
+    Session {
+        name: "foreground_again_without_a_stop",
+        needs: "bash",
+        run: InShell("sh -c 'sleep 1; echo ready; cat'"),
+        steps: &[
+            ("$ ", Type("CMD &\n")),
+            ("[1]", Type("fg\n")),
+            ("ready\n", Type("hello\n")),
+            ("hello\nhello\n", Type("\x04")),
+            ("$ ", Type("exit 7\n")),
+        ],
+        status: 7,
+    },
+    Session {
+        name: "interrupt",
+        needs: "sh",
+        run: Alone(&["/bin/sh", "-c", "echo go; sleep 100"]),
+        steps: &[("go\n", Type("\x03"))],
+        status: 130,
+    },
+    Session {
+        name: "quit",
+        needs: "sh",
+        run: Alone(&["/bin/sh", "-c", "echo go; sleep 100"]),
+        steps: &[("go\n", Type("\x1c"))],
+        status: 131,
+    },
+    Session {
+        name: "end_of_file",
+        needs: "cat",
+        run: Alone(&["/bin/cat"]),
+        steps: &[("", Type("one\n")), ("one\none\n", Type("\x04"))],
+        status: 0,
+    },
+    Session {
+        name: "size",
+        needs: "perl",
+        run: Alone(&[
+            "/usr/bin/perl",
+            "-e",
+            "$| = 1; $SIG{WINCH} = sub { system('stty size'); exit 9 }; system('stty size'); sleep 20",
+        ]),
+        steps: &[("33 99\n", Size(40, 120)), ("40 120\n", Type(""))],
+        status: 9,
+    },
+    Session {
+        name: "name",
+        needs: "tty",
+        run: Alone(&[
+            "/bin/sh",
+            "-c",
+            "t=$(tty) && test -c \"$t\" && test \"$(readlink /proc/self/fd/0)\" = \"$t\" && echo same > \"$t\" && echo too > /dev/tty",
+        ]),
+        steps: &[("same\n", Type("")), ("too\n", Type(""))],
+        status: 0,
+    },
+    Session {
+        name: "raw_mode",
+        needs: "bash",
+        run: Alone(&[
+            "/bin/bash",
+            "-c",
+            "read -rsn1 -p 'key? ' k; echo; echo \"got <$k>\"; stty -a | grep -c ' icanon'",
+        ]),
+        steps: &[("key? ", Type("x")), ("got <x>\n1\n", Type(""))],
+        status: 0,
+    },
+    Session {
+        name: "vim",
+        needs: "vim",
+        run: Alone(&[
+            "/bin/sh",
+            "-c",
+            "d=$(mktemp -d); vim -n -u NONE -i NONE -N $d/f; cat $d/f; rm -r $d; exit 8",
+        ]),
+        steps: &[
+            ("[New]", Type("ihello from vim\x1b")),
+            ("hello from vim", Type(":wq\r")),
+            ("hello from vim\n", Type("")),
+        ],
+        status: 8,
+    },
+    Session {
+        name: "less",
+        needs: "less",
+        run: Alone(&["/bin/sh", "-c", "seq 500 | less; echo done"]),
+        steps: &[("\n20\n", Type("G")), ("500", Type("q")), ("done\n", Type(""))],
+        status: 0,
+    },
+    Session {
+        name: "htop",
+        needs: "htop",
+        run: Alone(&["/usr/bin/htop"]),
+        steps: &[("F10", Type("q"))],
+        status: 0,
+    },
+    Session {
+        name: "suspended_editor",
+        needs: "vim",
+        run: Alone(BASH),
+        steps: &[
+            ("$ ", Type("vim -n -u NONE -i NONE -N /tmp/none-such\n")),
+            ("[New]", Type("\x1a")),
+            ("Stopped", Type("fg\n")),
+            ("~", Type(":q\r")),
+            ("$ ", Type("exit 2\n")),
+        ],
+        status: 2,
+    },
+];
+
+/// What came back, and the exit status; None: it did not end in time or not all was seen.
+struct Outcome {
+    got: String,
+    status: Option<i32>,
+    /// The step that waits.
+    waits: Option<&'static str>,
+}
+
+fn quoted(argv: &[String]) -> String {
+    argv.iter().map(|a| format!("'{}'", a.replace('\'', "'\\''"))).collect::<Vec<_>>().join(" ")
+}
+
+/// Starts a session's command on a new terminal of 33x99.
+fn start(session: &Session, place: Place, who: Who) -> Result<(Child, std::fs::File, String), Failed> {
+    let (mut m, mut s) = (-1, -1);
+    let size = libc::winsize { ws_row: 33, ws_col: 99, ws_xpixel: 0, ws_ypixel: 0 };
+    if unsafe { libc::openpty(&mut m, &mut s, std::ptr::null_mut(), std::ptr::null(), &size) } != 0 {
+        return Err("openpty".into());
+    }
+    let (master, slave) = unsafe { (OwnedFd::from_raw_fd(m), OwnedFd::from_raw_fd(s)) };
+    unsafe { libc::fcntl(m, libc::F_SETFD, libc::FD_CLOEXEC) };
+    if who == Who::Ordinary {
+        unsafe { libc::fchown(s, ORDINARY, ORDINARY) };
+    }
+    let (mut cmd, typed) = match &session.run {
+        Alone(argv) => (command(place, who, &[], argv), String::new()),
+        InShell(text) => {
+            let inner = command(place, who, &[], &["/bin/sh", "-c", &format!("exec {text}")]);
+            let argv: Vec<String> = std::iter::once(inner.get_program())
+                .chain(inner.get_args())
+                .map(|a| a.to_string_lossy().into_owned())
+                .collect();
+            (command(Place::Native, who, &[], BASH), quoted(&argv))
+        }
+    };
+    cmd.env("TERM", "xterm").env("PS1", "$ ").env("HISTFILE", "/dev/null");
+    cmd.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave);
+    unsafe {
+        cmd.pre_exec(|| {
+            libc::setsid();
+            libc::ioctl(0, libc::TIOCSCTTY, 0);
+            Ok(())
+        });
+    }
+    let child = cmd.spawn()?;
+    // Its own copies of the slave must go: the master shall see the end.
+    drop(cmd);
+    Ok((child, std::fs::File::from(master), typed))
+}
+
+fn play(session: &Session, place: Place, who: Who) -> Result<Outcome, Failed> {
+    let (mut child, mut master, cmd) = start(session, place, who)?;
+    let deadline = Instant::now() + LIMIT;
+    let mut got = String::new();
+    let (mut seen, mut steps) = (0, session.steps.iter());
+    let mut step = steps.next();
+    let ended = loop {
+        if let Some((wait, act)) = step
+            && let Some(at) = got[seen..].find(wait)
+        {
+            seen += at + wait.len();
+            // A person would not be faster either: a program that has just written may not have set its modes yet.
+            std::thread::sleep(Duration::from_millis(150));
+            match act {
+                Type(text) => master.write_all(text.replace("CMD", &cmd).as_bytes())?,
+                Size(rows, cols) => {
+                    let size = libc::winsize { ws_row: *rows, ws_col: *cols, ws_xpixel: 0, ws_ypixel: 0 };
+                    unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCSWINSZ, &size) };
+                }
+            }
+            step = steps.next();
+            continue;
+        }
+        let mut p = libc::pollfd { fd: master.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut bytes = [0u8; 4096];
+        if unsafe { libc::poll(&mut p, 1, 100) } == 1 {
+            match master.read(&mut bytes) {
+                Ok(n) if n > 0 => got += &String::from_utf8_lossy(&bytes[..n]).replace('\r', ""),
+                _ => break true,
+            }
+        }
+        if Instant::now() > deadline {
+            break false;
+        }
+    };
+    if !ended {
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    let status = status.code().or(status.signal().map(|s| 128 + s)).filter(|_| ended);
+    Ok(Outcome { got, status, waits: step.map(|(wait, _)| *wait) })
+}
+
+fn judge(session: &Session, place: Place, who: Who) -> Result<(), Failed> {
+    let outcome = play(session, place, who)?;
+    if outcome.status == Some(session.status) && outcome.waits.is_none() {
+        return Ok(());
+    }
+    let tail: String = outcome.got.chars().rev().take(600).collect::<Vec<_>>().into_iter().rev().collect();
+    Err(format!("status {:?}, waits for {:?}; got ...{tail:?}", outcome.status, outcome.waits).into())
+}
+
+/// The terminal goes away: the program hears of it, and nothing stays.
+fn hangup(place: Place, who: Who) -> Result<(), Failed> {
+    let session = Session {
+        name: "hangup",
+        needs: "sh",
+        run: Alone(&["/bin/sh", "-c", "echo up; while :; do sleep 1; done"]),
+        steps: &[],
+        status: 129,
+    };
+    let (mut child, mut master, _) = start(&session, place, who)?;
+    let mut got = Vec::new();
+    while !got.ends_with(b"up\r\n") {
+        let mut byte = [0u8];
+        if master.read(&mut byte)? == 0 {
+            break;
+        }
+        got.push(byte[0]);
+    }
+    let all = family(child.id());
+    drop(master);
+    let mut status = None;
+    let ended = until(Duration::from_secs(5), || {
+        status = child.try_wait().ok().flatten();
+        status.is_some()
+    });
+    if !ended {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err("goes on without its terminal".into());
+    }
+    let code = status.and_then(|s| s.code().or(s.signal().map(|s| 128 + s)));
+    if code != Some(129) {
+        return Err(format!("status {code:?}").into());
+    }
+    if until(Duration::from_secs(3), || alive(&all).is_empty()) {
+        Ok(())
+    } else {
+        Err("processes stay".into())
+    }
+}
+
+fn present(program: &str) -> bool {
+    ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|d| Path::new(d).join(program).exists())
+}
+
+fn main() {
+    let args = Arguments::from_args();
+    let mut places = vec![(Place::Native, Who::Caller)];
+    for platform in support::PLATFORMS {
+        match support::unusable(platform) {
+            Some(why) => eprintln!("terminal: not run on {platform}: {why}"),
+            None => {
+                places.push((Place::Inside(platform), Who::Caller));
+                if support::is_root() {
+                    places.push((Place::Inside(platform), Who::Ordinary));
+                }
+            }
+        }
+    }
+    let _ = bins();
+    let mut trials = Vec::new();
+    for (place, who) in places {
+        let suffix = if who == Who::Ordinary { "-user" } else { "" };
+        let mut add = |name: &'static str, needs: &str, f: Box<dyn FnOnce() -> Result<(), Failed> + Send>| {
+            let trial = Trial::test(format!("{}{suffix}/{name}", place.name()), move || {
+                let text = f().map_err(|f| f.message().unwrap_or("no reason").to_string());
+                if place == Place::Native {
+                    return text.map_err(Failed::from);
+                }
+                weigh(listed(&expectations(), "terminal", name, place.name()), text).map_err(Failed::from)
+            });
+            trials.push(trial.with_ignored_flag(!present(needs)));
+        };
+        for session in SESSIONS {
+            add(session.name, session.needs, Box::new(move || judge(session, place, who)));
+        }
+        add("hangup", "sh", Box::new(move || hangup(place, who)));
+    }
+    let end = libtest_mimic::run(&args, trials);
+    support::clean_up();
+    end.exit();
+}
