@@ -243,6 +243,22 @@ pub fn vm_readv(pid: i32, guest: &[(u64, usize)], buf: &mut [u8]) -> usize {
     usize::try_from(ret).unwrap_or(0)
 }
 
+/// Raises the limit of descriptors as far as it goes: each guest thread costs the sentry one.
+pub fn raise_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // With fewer there are fewer threads.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// A descriptor of no use but that it takes a place.
+pub fn placeholder() -> io::Result<OwnedFd> {
+    // SAFETY: the name is a C string.
+    let fd = check(unsafe { libc::memfd_create(c"place".as_ptr(), libc::MFD_CLOEXEC) }.into())?;
+    Ok(owned(fd))
+}
+
 /// A sealed memory file of fixed size.
 pub fn shared_memory(name: &std::ffi::CStr, len: u64) -> io::Result<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;

@@ -55,6 +55,7 @@ impl PtracePlatform {
     /// One line that says what the host does not allow.
     #[expect(clippy::new_ret_no_self, reason = "a platform is only ever used behind its trait")]
     pub fn new(config: &PtraceConfig) -> Result<Arc<dyn Platform>, String> {
+        crate::hostcalls::raise_descriptors();
         let remote = Arc::new(Remote::default());
         let (send, up) = channel();
         let (config, theirs) = (config.clone(), remote.clone());

@@ -205,6 +205,7 @@ impl TrapPlatform {
         if !hostcalls::has_fsgsbase() {
             return Err("the trap platform needs FSGSBASE (Linux 5.9, nofsgsbase not given)".to_owned());
         }
+        hostcalls::raise_descriptors();
         let text = |what: &'static str| move |e: std::io::Error| format!("{what}: {e}");
         let ctl = ctl::Ctl::new().map_err(text("shared memory"))?;
         let (before, size) = config.vdso.unwrap_or_else(boot::vdso_extent);

@@ -92,6 +92,11 @@ impl Binding {
     }
 }
 
+/// Holds a place in the sentry's table of descriptors: what is made beyond it could not be taken back.
+fn descriptor() -> Result<OwnedFd, CallError> {
+    hostcalls::placeholder().map_err(|_| CallError::Errno(libc::EAGAIN))
+}
+
 const RESERVED: std::ops::Range<u64> = layout::REGION_START..layout::TASK_END;
 
 fn errno(error: std::io::Error) -> CallError {
@@ -222,7 +227,11 @@ impl Process {
             let error = i32::try_from(word & 0x7fff_ffff).unwrap_or(libc::EIO);
             return Err(CallError::Errno(error));
         }
-        let listener = hostcalls::pidfd_getfd(self.pidfd.as_fd(), word - 1).map_err(|_| CallError::Gone)?;
+        let listener = hostcalls::pidfd_getfd(self.pidfd.as_fd(), word - 1).map_err(|_| {
+            // The thread waits in a doorbell that nobody hears.
+            self.destroy();
+            CallError::Gone
+        })?;
         hostcalls::notif_sync(listener.as_fd()).map_err(errno)?;
         // It closes its own descriptor before it goes on after its first report.
         self.ctl.slot(slot).rsp_close.store(word, Relaxed);
@@ -231,10 +240,12 @@ impl Process {
 
     /// Makes a thread for a new task.
     pub fn thread(self: &Arc<Self>, xstate: Option<(u64, u32)>) -> Result<Binding, CallError> {
+        let place = descriptor()?;
         let slot = self.slots.lock().take().ok_or(CallError::Errno(libc::EAGAIN))?;
         self.ctl.reset(slot, xstate);
         let mut seq = self.forker.lock();
         self.post(&mut seq, layout::CMD_THREAD, slot, 0, 0);
+        drop(place);
         let bound = self.bind(slot);
         drop(seq);
         if bound.is_err() {
@@ -263,6 +274,8 @@ impl Process {
         let (listener, id) = pending;
         let fd = ctl.with_file(|file| hostcalls::notif_addfd(listener, id, file.as_fd())).map_err(errno)?;
         ctl.close();
+        // For the child's pidfd and its listener.
+        let places = (descriptor()?, descriptor()?);
         let mut seq = self.forker.lock();
         self.post(&mut seq, layout::CMD_FORK, 0, fd, close);
         let value = self.answer(*seq)?;
@@ -271,9 +284,13 @@ impl Process {
             return Err(CallError::Errno(i32::try_from(-value).unwrap_or(libc::EIO)));
         }
         let number = u32::try_from(value).map_err(|_| CallError::Gone)?;
+        drop(places);
         let pidfd = hostcalls::pidfd_getfd(self.pidfd.as_fd(), number).map_err(|_| CallError::Gone)?;
         let child = Process::new(&rt, pidfd, ctl, slot, rt.vdso.load(Relaxed))?;
-        let binding = child.bind(slot).inspect_err(|_| child.destroy())?;
+        let binding = child.bind(slot).map_err(|_| {
+            child.destroy();
+            CallError::Errno(libc::EAGAIN)
+        })?;
         Ok((binding, number.wrapping_add(1)))
     }
 
