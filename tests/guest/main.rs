@@ -38,6 +38,7 @@ verbs! {
     open
     pipe
     pread
+    prctl
     process
     procfs
     pty

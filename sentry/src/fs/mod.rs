@@ -9,7 +9,7 @@ pub mod hostfile;
 pub mod memfs;
 pub mod memory;
 pub(crate) mod mqueue;
-mod proc;
+pub(crate) mod proc;
 mod pseudo;
 mod set_up;
 mod sys;

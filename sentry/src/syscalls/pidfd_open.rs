@@ -3,10 +3,11 @@
 use super::kill::deliver;
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::{Fail, SysResult};
+use crate::fail::SysResult;
 use crate::ipc::install_file;
-use crate::task::pidfd;
 use crate::task::privilege::may_inspect;
+use crate::task::{Process, Task, pidfd};
+use std::sync::Arc;
 use syscall_table::abi::clone::*;
 use syscall_table::abi::getrlimit::RLIMIT_NOFILE;
 use syscall_table::abi::sigaction::*;
@@ -44,13 +45,11 @@ pub fn pidfd_send_signal(
     if flags.unknown(scopes) != 0 || flags.bits().count_ones() > 1 {
         return Err(Errno::EINVAL.into());
     }
-    if flags.has(PIDFD_SIGNAL_PROCESS_GROUP) {
-        return Err(Fail::gap(Errno::EINVAL, "pidfd_send_signal flag PIDFD_SIGNAL_PROCESS_GROUP"));
-    }
-    let file = cx.task.files().get(pidfd.raw())?;
-    let process = pidfd::process(&file)?;
-    let thread = match pidfd::thread(&file) {
-        Some(thread) if !flags.has(PIDFD_SIGNAL_THREAD_GROUP) => Some(thread.ok_or(Errno::ESRCH)?),
+    let (process, thread) = signalled(cx, pidfd)?;
+    let thread = match thread {
+        Some(thread) if !flags.has(PIDFD_SIGNAL_THREAD_GROUP | PIDFD_SIGNAL_PROCESS_GROUP) => {
+            Some(thread.ok_or(Errno::ESRCH)?)
+        }
         // The leader, whom a descriptor of the process stands for.
         None if flags.has(PIDFD_SIGNAL_THREAD) => Some(cx.kernel().tree.task(process.pid)?),
         _ => None,
@@ -74,8 +73,47 @@ pub fn pidfd_send_signal(
     if process.thread_count() == 0 && cx.kernel().tree.process(process.pid).is_err() {
         return Err(Errno::ESRCH.into());
     }
-    deliver(cx, &process, thread.as_ref(), info)?;
-    Ok(0)
+    if !flags.has(PIDFD_SIGNAL_PROCESS_GROUP) {
+        deliver(cx, &process, thread.as_ref(), info)?;
+        return Ok(0);
+    }
+    // As kill(2) of the group that the process leads.
+    let members: Vec<_> =
+        cx.kernel().tree.lock().group(process.pid).map(|node| node.process.clone()).collect();
+    let mut result = Err(Errno::ESRCH.into());
+    for member in members {
+        match deliver(cx, &member, None, info) {
+            Ok(()) => result = Ok(0),
+            Err(fail) if result.is_err() => result = Err(fail),
+            Err(_) => {}
+        }
+    }
+    result
+}
+
+/// PIDFD_SELF_THREAD and PIDFD_SELF_THREAD_GROUP (linux/pidfd.h).
+const SELF_THREAD: i32 = -10_000;
+const SELF_THREAD_GROUP: i32 = -10_001;
+
+type Signalled = (Arc<Process>, Option<Option<Arc<Task>>>);
+
+/// Whom a descriptor stands for, as [`pidfd::thread`] has it: a pidfd's, that of an open directory /proc/PID, or the
+/// caller.
+fn signalled(cx: &Cx, pidfd: Fd) -> SysResult<Signalled> {
+    match pidfd.raw() {
+        SELF_THREAD => return Ok((cx.task.process.clone(), Some(Some(cx.task.clone())))),
+        SELF_THREAD_GROUP => return Ok((cx.task.process.clone(), None)),
+        _ => {}
+    }
+    let file = cx.task.files().get(pidfd.raw())?;
+    match pidfd::process(&file) {
+        Ok(process) => Ok((process, pidfd::thread(&file))),
+        Err(fail) => {
+            let inode = file.ops.inode().ok_or(fail)?;
+            let process = crate::fs::proc::process_of(&inode).ok_or(Errno::EBADF)?;
+            Ok((process, None))
+        }
+    }
 }
 
 pub fn pidfd_getfd(cx: &mut Cx, pidfd: Fd, targetfd: Fd, flags: NoFlags) -> SysResult {

@@ -94,6 +94,9 @@ pub fn prctl(cx: &mut Cx, op: PrctlOption, arg2: u64, arg3: u64, arg4: u64, arg5
             if arg2 > 1 {
                 return Err(Errno::EINVAL.into());
             }
+            if task.creds().securebits & creds::SECBIT_KEEP_CAPS_LOCKED != 0 {
+                return Err(Errno::EPERM.into());
+            }
             change_creds(cx, |c| {
                 c.securebits &= !creds::SECBIT_KEEP_CAPS;
                 if arg2 == 1 {
@@ -105,8 +108,11 @@ pub fn prctl(cx: &mut Cx, op: PrctlOption, arg2: u64, arg3: u64, arg4: u64, arg5
         PR_GET_SECUREBITS => Ok(u64::from(task.creds().securebits)),
         PR_SET_SECUREBITS => {
             let bits = u32::try_from(arg2).ok().filter(|b| *b <= 0xff).ok_or(Errno::EPERM)?;
-            let locked = (task.creds().securebits & 0xaa) >> 1;
-            if !task.creds().capable(cap::SETPCAP) || (bits ^ task.creds().securebits) & locked != 0 {
+            let old = task.creds().securebits;
+            // Every second bit locks the one before it, and itself.
+            let locks = old & 0xaa;
+            let changes = (bits ^ old) & (locks >> 1) != 0 || locks & !bits != 0;
+            if !task.creds().capable(cap::SETPCAP) || changes {
                 return Err(Errno::EPERM.into());
             }
             change_creds(cx, |c| c.securebits = bits);
@@ -133,11 +139,21 @@ pub fn prctl(cx: &mut Cx, op: PrctlOption, arg2: u64, arg3: u64, arg4: u64, arg5
         PR_SET_VMA => Err(Errno::EINVAL.into()),
         PR_GET_SECCOMP => Ok(0),
         PR_SET_SECCOMP => Err(Fail::gap(Errno::EINVAL, "prctl PR_SET_SECCOMP")),
-        PR_GET_THP_DISABLE | PR_GET_IO_FLUSHER | PR_GET_MDWE | PR_GET_MEMORY_MERGE => Ok(0),
-        // Advice that changes no answer.
-        PR_SET_THP_DISABLE | PR_SET_PTRACER | PR_MCE_KILL => Ok(0),
-        // PR_MCE_KILL_DEFAULT.
-        PR_MCE_KILL_GET => Ok(2),
+        // Nobody has anything but the default, as long as setting it is a gap.
+        PR_GET_MDWE => zero(&[arg2, arg3, arg4, arg5]).map(|()| 0),
+        // What is not measured goes on not being measured.
+        PR_TASK_PERF_EVENTS_DISABLE | PR_TASK_PERF_EVENTS_ENABLE => Ok(0),
+        PR_SET_PTRACER => Ok(0),
+        PR_MCE_KILL | PR_MCE_KILL_GET | PR_SET_THP_DISABLE | PR_GET_THP_DISABLE | PR_SET_IO_FLUSHER
+        | PR_GET_IO_FLUSHER | PR_SET_MEMORY_MERGE | PR_GET_MEMORY_MERGE => {
+            advice(cx, op.bits(), [arg2, arg3, arg4, arg5])
+        }
+        PR_GET_SPECULATION_CTRL | PR_SET_SPECULATION_CTRL => {
+            speculation(op.bits() == PR_SET_SPECULATION_CTRL, arg2, &[arg4, arg5], arg3)
+        }
+        // PR_SYS_DISPATCH_OFF, which it is.
+        PR_SET_SYSCALL_USER_DISPATCH if [arg2, arg3, arg4, arg5] == [0; 4] => Ok(0),
+        PR_SET_MM if !task.creds().capable(cap::SYS_RESOURCE) => Err(Errno::EPERM.into()),
         PR_GET_TSC => {
             // PR_TSC_ENABLE
             cx.write_value(arg2, &1i32)?;
@@ -149,8 +165,35 @@ pub fn prctl(cx: &mut Cx, op: PrctlOption, arg2: u64, arg3: u64, arg4: u64, arg5
         PR_SET_TIMING if arg2 == 0 => Ok(0),
         PR_SET_TIMING => Err(Errno::EINVAL.into()),
         // Calls of other processors.
-        PR_GET_UNALIGN | PR_SET_UNALIGN | PR_GET_FPEMU | PR_SET_FPEMU | PR_GET_FPEXC | PR_SET_FPEXC
-        | PR_GET_ENDIAN | PR_SET_ENDIAN => Err(Errno::EINVAL.into()),
+        PR_GET_UNALIGN
+        | PR_SET_UNALIGN
+        | PR_GET_FPEMU
+        | PR_SET_FPEMU
+        | PR_GET_FPEXC
+        | PR_SET_FPEXC
+        | PR_GET_ENDIAN
+        | PR_SET_ENDIAN
+        | PR_MPX_ENABLE_MANAGEMENT
+        | PR_MPX_DISABLE_MANAGEMENT
+        | PR_SET_FP_MODE
+        | PR_GET_FP_MODE
+        | PR_SVE_SET_VL
+        | PR_SVE_GET_VL
+        | PR_PAC_RESET_KEYS
+        | PR_SET_TAGGED_ADDR_CTRL
+        | PR_GET_TAGGED_ADDR_CTRL
+        | PR_PAC_SET_ENABLED_KEYS
+        | PR_PAC_GET_ENABLED_KEYS
+        | PR_SME_SET_VL
+        | PR_SME_GET_VL
+        | PR_RISCV_V_SET_CONTROL
+        | PR_RISCV_V_GET_CONTROL
+        | PR_RISCV_SET_ICACHE_FLUSH_CTX
+        | PR_PPC_GET_DEXCR
+        | PR_PPC_SET_DEXCR
+        | PR_GET_SHADOW_STACK_STATUS
+        | PR_SET_SHADOW_STACK_STATUS
+        | PR_LOCK_SHADOW_STACK_STATUS => Err(Errno::EINVAL.into()),
         other => {
             let row = syscall_table::sub::prctl::PRCTL.by_value(other as u32 as u64);
             match row {
@@ -158,6 +201,71 @@ pub fn prctl(cx: &mut Cx, op: PrctlOption, arg2: u64, arg3: u64, arg4: u64, arg5
                 None => Err(Errno::EINVAL.into()),
             }
         }
+    }
+}
+
+/// Options that the host never hears of: kept, so that what was set is read back.
+fn advice(cx: &Cx, option: i32, args: [u64; 4]) -> SysResult {
+    let [first, rest @ ..] = args;
+    let mut kept = cx.task.process.advice.lock();
+    match option {
+        PR_MCE_KILL => {
+            let policy = match args {
+                // PR_MCE_KILL_CLEAR: the default. PR_MCE_KILL_SET: late, early, default.
+                [0, 0, 0, 0] => PR_MCE_KILL_DEFAULT,
+                [1, policy @ 0..=PR_MCE_KILL_DEFAULT, 0, 0] => policy,
+                _ => return Err(Errno::EINVAL.into()),
+            };
+            kept.mce_kill = Some(policy);
+            Ok(0)
+        }
+        PR_MCE_KILL_GET => {
+            zero(&args)?;
+            Ok(kept.mce_kill.unwrap_or(PR_MCE_KILL_DEFAULT))
+        }
+        PR_SET_THP_DISABLE | PR_SET_MEMORY_MERGE => {
+            zero(&rest)?;
+            let slot =
+                if option == PR_SET_THP_DISABLE { &mut kept.thp_disable } else { &mut kept.memory_merge };
+            *slot = first != 0;
+            Ok(0)
+        }
+        PR_GET_THP_DISABLE | PR_GET_MEMORY_MERGE => {
+            zero(&args)?;
+            Ok(u64::from(if option == PR_GET_THP_DISABLE { kept.thp_disable } else { kept.memory_merge }))
+        }
+        // What is left is PR_SET_IO_FLUSHER and PR_GET_IO_FLUSHER.
+        _ => {
+            drop(kept);
+            if !cx.task.creds().capable(cap::SYS_RESOURCE) {
+                return Err(Errno::EPERM.into());
+            }
+            zero(&rest)?;
+            let mut kept = cx.task.process.advice.lock();
+            match (option, first) {
+                (PR_GET_IO_FLUSHER, 0) => return Ok(u64::from(kept.io_flusher)),
+                (PR_SET_IO_FLUSHER, 0 | 1) => kept.io_flusher = first == 1,
+                _ => return Err(Errno::EINVAL.into()),
+            }
+            Ok(0)
+        }
+    }
+}
+
+const PR_MCE_KILL_DEFAULT: u64 = 2;
+/// PR_SPEC_STORE_BYPASS, PR_SPEC_INDIRECT_BRANCH, PR_SPEC_L1D_FLUSH.
+const SPECULATIONS: u64 = 3;
+
+/// As on a processor without these troubles (PR_SPEC_NOT_AFFECTED); what the host does about them cannot be changed.
+fn speculation(set: bool, which: u64, rest: &[u64], control: u64) -> SysResult {
+    zero(rest)?;
+    if !set {
+        zero(&[control])?;
+    }
+    match (which < SPECULATIONS, set) {
+        (false, _) => Err(Errno::ENODEV.into()),
+        (true, true) => Err(Errno::ENXIO.into()),
+        (true, false) => Ok(0),
     }
 }
 
@@ -172,11 +280,12 @@ fn ambient(cx: &mut Cx, what: u64, capability: u64, arg4: u64, arg5: u64) -> Sys
         return Err(Errno::EINVAL.into());
     }
     let bit = 1u64 << capability;
-    let creds = cx.task.creds();
+    let own = cx.task.creds();
     match what {
-        PR_CAP_AMBIENT_IS_SET => Ok(u64::from(creds.ambient & bit != 0)),
+        PR_CAP_AMBIENT_IS_SET => Ok(u64::from(own.ambient & bit != 0)),
         PR_CAP_AMBIENT_RAISE => {
-            if creds.permitted & creds.inheritable & bit == 0 {
+            let forbidden = own.securebits & creds::SECBIT_NO_CAP_AMBIENT_RAISE != 0;
+            if forbidden || own.permitted & own.inheritable & bit == 0 {
                 return Err(Errno::EPERM.into());
             }
             change_creds(cx, |c| c.ambient |= bit);

@@ -4,11 +4,18 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::time;
+use std::sync::atomic::Ordering::Relaxed;
 use syscall_table::errno::Errno;
 use zerocopy::FromZeros;
 
 /// The kernel version that guests see: the newest one whose calls all have a row.
 pub const RELEASE: &str = "6.18.0-lazaret";
+/// The same as programs that know 2.6 alone want it (setarch --uname-2.6).
+const RELEASE_26: &str = "2.6.78-lazaret";
+/// personality(2): UNAME26, PER_MASK, PER_LINUX32.
+const UNAME26: u32 = 0x2_0000;
+const PER_MASK: u32 = 0xff;
+const PER_LINUX32: u32 = 8;
 /// What uname calls the version.
 pub const VERSION: &str = "#1 SMP PREEMPT_DYNAMIC lazaret";
 
@@ -23,9 +30,10 @@ pub fn uname(cx: &mut Cx, buf: Out<Utsname>) -> SysResult {
     let mut name = Utsname::new_zeroed();
     put(&mut name.sysname, "Linux");
     put(&mut name.nodename, &cx.kernel().config.hostname);
-    put(&mut name.release, RELEASE);
+    let persona = cx.task.process.personality.load(Relaxed);
+    put(&mut name.release, if persona & UNAME26 != 0 { RELEASE_26 } else { RELEASE });
     put(&mut name.version, VERSION);
-    put(&mut name.machine, "x86_64");
+    put(&mut name.machine, if persona & PER_MASK == PER_LINUX32 { "i686" } else { "x86_64" });
     put(&mut name.domainname, "(none)");
     cx.write_value(buf.addr(), &name).map(|()| 0)
 }

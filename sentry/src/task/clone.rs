@@ -297,6 +297,8 @@ fn new_process(parent: &Arc<Task>, pid: i32, flags: u64) -> Arc<Process> {
     {
         to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
     }
+    let advice = *old.advice.lock();
+    *process.advice.lock() = advice;
     process.coredump_filter.store(old.coredump_filter.load(Ordering::Relaxed), Ordering::Relaxed);
     process.dumpable.store(old.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
     process

@@ -34,6 +34,10 @@ pub mod cap {
 
 /// `SECBIT_KEEP_CAPS` of prctl(PR_SET_SECUREBITS).
 pub const SECBIT_KEEP_CAPS: u32 = 1 << 4;
+/// `SECBIT_KEEP_CAPS_LOCKED`.
+pub const SECBIT_KEEP_CAPS_LOCKED: u32 = 1 << 5;
+/// `SECBIT_NO_CAP_AMBIENT_RAISE`.
+pub const SECBIT_NO_CAP_AMBIENT_RAISE: u32 = 1 << 6;
 /// `SECBIT_NO_SETUID_FIXUP`.
 pub const SECBIT_NO_SETUID_FIXUP: u32 = 1 << 2;
 /// `SECBIT_NOROOT`.

@@ -92,6 +92,19 @@ pub struct Task {
     pub(crate) first: Lock<Option<start::First>>,
 }
 
+/// Options of prctl(2) without effect. A child has its parent's.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Advice {
+    /// PR_MCE_KILL; None: never set.
+    pub mce_kill: Option<u64>,
+    /// PR_SET_THP_DISABLE.
+    pub thp_disable: bool,
+    /// PR_SET_MEMORY_MERGE.
+    pub memory_merge: bool,
+    /// PR_SET_IO_FLUSHER.
+    pub io_flusher: bool,
+}
+
 /// A thread group.
 pub struct Process {
     /// Process id (tid of the leader).
@@ -142,6 +155,8 @@ pub struct Process {
     pub oom_score_least: AtomicI32,
     /// /proc/pid/coredump_filter.
     pub coredump_filter: AtomicU32,
+    /// Options of prctl(2) that are kept for the guest's sake alone.
+    pub advice: Lock<Advice>,
     /// Name and credentials of the leader once it has ended.
     pub(crate) epitaph: Lock<Option<(Vec<u8>, Arc<Creds>)>>,
     /// Timers that send signals.
@@ -182,6 +197,7 @@ impl Process {
             oom_score_adj: AtomicI32::new(0),
             oom_score_least: AtomicI32::new(0),
             coredump_filter: AtomicU32::new(0x33),
+            advice: Lock::new(Level::Field, Advice::default()),
             epitaph: Lock::new(Level::Field, None),
             timers: crate::time::posix::ProcessTimers::default(),
             ctty: Lock::new(Level::Field, None),

@@ -10,7 +10,7 @@ mod sysvipc;
 use super::pseudo::{Generated, Link, Super, ino};
 use crate::fail::SysResult;
 use crate::kernel::Kernel;
-use crate::task::Task;
+use crate::task::{Process, Task};
 use crate::vfs::attr::Attr;
 use crate::vfs::dentry::Dentry;
 use crate::vfs::inode::{Caching, Inode, Listed, StatFs, dirent_kind};
@@ -21,6 +21,11 @@ use syscall_table::abi::{PROC_SUPER_MAGIC, S_IFDIR};
 use syscall_table::errno::Errno;
 
 const FS: Super = Super { dev: makedev(0, 21), magic: PROC_SUPER_MAGIC };
+
+/// The process of a directory /proc/PID, which pidfd_send_signal(2) takes for a pidfd. None: the inode is no such one.
+pub(crate) fn process_of(inode: &Arc<dyn Inode>) -> Option<Arc<Process>> {
+    pid::process_of(inode)
+}
 
 /// A file with generated text.
 fn text(

@@ -13,7 +13,7 @@ use crate::kernel::Kernel;
 use crate::task::tree::INIT;
 use crate::task::{Process, Task, access};
 use crate::vfs::attr::Attr;
-use crate::vfs::inode::{Caching, Inode, Listed, StatFs};
+use crate::vfs::inode::{Caching, Inode, Listed, StatFs, downcast};
 use crate::vfs::path::Path;
 use files::{FILES, PidFile};
 use std::sync::Arc;
@@ -113,6 +113,12 @@ pub(super) fn directory(asker: &Task, pid: i32) -> SysResult<Arc<dyn Inode>> {
     let who = Who { id: pid, thread: false };
     let subject = who.find(asker).map_err(|_| Errno::ENOENT)?;
     Ok(Arc::new(Dir { who, what: What::Process, process: subject.process }))
+}
+
+/// See [`super::process_of`].
+pub(super) fn process_of(inode: &Arc<dyn Inode>) -> Option<Arc<Process>> {
+    let dir = downcast::<Dir>(inode)?;
+    (dir.what == What::Process).then(|| dir.process.clone())
 }
 
 impl Dir {
