@@ -34,6 +34,7 @@ print(os.waitstatus_to_exitcode(s))' </dev/null"#,
 import os, pty, re, select, signal, time
 pid, fd = pty.fork()
 if pid == 0:
+    os.environ["PS1"] = "start> "
     os.execvp("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"])
 seen = b""
 def until(what):
@@ -47,7 +48,7 @@ def until(what):
     part, _, seen = seen.partition(what)
     print(re.sub("] [0-9]+", "] N", part.decode().replace("\r", "")), what.decode())
 def say(line): os.write(fd, line.encode())
-until(b"$ ")
+until(b"start> ")
 say("PS1=\"ready: \"; stty -echo; export LC_ALL=C\n"); until(b"ready: ")
 until(b"ready: ")
 say("sleep 100\n"); time.sleep(0.4); say("\x1a"); until(b"Stopped"); until(b"ready: ")
@@ -55,7 +56,7 @@ say("jobs\n"); until(b"ready: ")
 say("bg; jobs\n"); until(b"ready: ")
 say("fg\n"); until(b"sleep 100"); time.sleep(0.4); say("\x03"); until(b"ready: ")
 say("echo status $?\n"); until(b"ready: ")
-say("cat >/dev/null & wait $!; jobs; kill -9 %1; wait; echo gone\n"); until(b"gone")
+say("cat >/dev/null & sleep 0.5; jobs; kill -9 %1; wait; echo gone\n"); until(b"gone")
 say("exit 7\n")
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))'"#,
     ),
