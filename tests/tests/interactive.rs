@@ -56,7 +56,7 @@ say("jobs\n"); until(b"ready: ")
 say("bg; jobs\n"); until(b"ready: ")
 say("fg\n"); until(b"sleep 100"); time.sleep(0.4); say("\x03"); until(b"ready: ")
 say("echo status $?\n"); until(b"ready: ")
-say("cat >/dev/null & sleep 0.5; jobs; kill -9 %1; wait; echo gone\n"); until(b"gone")
+say("cat >/dev/null & sleep 0.5; jobs; kill -9 %1; sleep 0.3; echo gone\n"); until(b"gone")
 say("exit 7\n")
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))'"#,
     ),
