@@ -176,7 +176,8 @@ fn setup_errors() {
     err(sys!(SYS_io_setup, 0, &mut id), EINVAL);
     err(sys!(SYS_io_setup, 1, bad()), EFAULT);
     err(sys!(SYS_io_setup, 10_000_000, &mut id), EINVAL);
-    err(sys!(SYS_io_setup, 8_000_000, &mut id), EAGAIN);
+    err(sys!(SYS_io_setup, 5_000_000, &mut id), EINVAL);
+    err(sys!(SYS_io_setup, 1_000_000, &mut id), EAGAIN);
     err(sys!(SYS_io_destroy, 0), EINVAL);
     err(sys!(SYS_io_destroy, 0x1000), EINVAL);
 }
