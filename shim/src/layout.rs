@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! REGION_START  CODE   r-x  text, constants, the doorbell filter         (file mapping of the shim's ELF)
+//!               GATES  r-x  where rewritten call sites jump to           (the same)
 //!               CTL    rw-  one head page, one slot per task             (shared memfd, one per process)
 //!               STACK  rw-  one alternate signal stack per task          (private)
 //! REGION_END    vvar, vdso                                               (the host's)
@@ -28,6 +29,21 @@ pub const CODE_SIZE: u64 = 0x10_0000;
 /// Address of the `sock_fprog` of the doorbell filter (first thing in the shim's constants).
 pub const BELL_PROG: u64 = CODE;
 
+/// Where rewritten call sites jump to. Outside [`CODE`]: a `syscall` instruction in here raises SIGSYS.
+pub const GATES: u64 = REGION_START + 0x20_0000;
+/// Bytes of one gate.
+pub const GATE_SIZE: u64 = 32;
+/// Call sites of one process that can be rewritten.
+pub const SITES: u64 = 240;
+/// Where in a gate its trapping `syscall` instruction lies.
+pub const GATE_TRAP: u64 = 16;
+/// Gates of sites of the form `mov eax, NR; syscall`; behind them those of the form `syscall; cmp rax, IMM`.
+pub const GATES_B: u64 = GATES + GATE_SIZE * SITES;
+/// Where calls of the second form go on: the comparison, and the jump behind it.
+pub const TAILS: u64 = GATES_B + GATE_SIZE * SITES;
+/// One past the gates and tails; a trapping `syscall` for calls that are to be reported anew lies here.
+pub const RUNG: u64 = TAILS + GATE_SIZE * SITES;
+
 /// The shared area.
 pub const CTL: u64 = REGION_START + 0x100_0000;
 /// Bytes of one slot of the shared area: one page of control words, the rest data that travels with calls.
@@ -38,6 +54,20 @@ pub const SLOTS: u32 = 2048;
 pub const CTL_SIZE: u64 = SLOT_SIZE * SLOTS as u64;
 /// Offset of the data area in a slot.
 pub const DATA_OFFSET: u64 = 0x1000;
+/// Offset in slot 0 of the table of rewritten sites: [`SITES`] of [`Site`].
+pub const TABLE_OFFSET: u64 = 0x2000;
+/// Offset in slot 0 of one byte for each of the first [`KINDS`] call numbers: what a gate does with it.
+pub const KINDS_OFFSET: u64 = TABLE_OFFSET + SITES * 32;
+/// Call numbers that gates know.
+pub const KINDS: u64 = 512;
+/// A gate hands the call over without a signal.
+pub const KIND_OF_LIGHT: u8 = 0;
+/// A gate raises SIGSYS: the call needs all registers.
+pub const KIND_OF_FULL: u8 = 1;
+/// A gate answers with `own[kind - 2]` if there are answers.
+pub const KIND_OF_OWN: u8 = 2;
+/// Answers in a slot.
+pub const OWN: usize = 8;
 
 /// Alternate stacks, indexed as the slots; the forker's ordinary stack is number 0.
 pub const STACK: u64 = REGION_START + 0x1000_0000;
@@ -79,6 +109,8 @@ pub const KIND_STARTED: u32 = 0x100;
 pub const KIND_RESULTS: u32 = 0x101;
 /// The sentry asked for the doorbell.
 pub const KIND_RUNG: u32 = 0x102;
+/// A system call that came through a gate: number and arguments, no registers.
+pub const KIND_LIGHT: u32 = 0x103;
 /// A call of a batch that came with [`CALLS_FIRST`] failed; its error is in [`Slot::req_code`].
 pub const KIND_FAILED: u32 = 0x104;
 
@@ -173,6 +205,33 @@ pub struct Slot {
     pub done: AtomicU32,
     /// Somebody waits for [`Slot::done`] to change.
     pub done_wait: AtomicU32,
+
+    /// The call under way came through this gate: index times [`GATE_SIZE`].
+    pub light_site: AtomicU32,
+    /// Its request.
+    pub light_seq: AtomicU32,
+    /// Its flags, as `lahf; seto al` has them.
+    pub light_flags: AtomicU64,
+    /// Not 0: `own` holds answers.
+    pub own_valid: AtomicU32,
+    pad2: AtomicU32,
+    /// Answers that gates give by themselves.
+    pub own: [AtomicU64; OWN],
+    /// How often they did.
+    pub own_count: [AtomicU64; OWN],
+}
+
+/// A rewritten call site.
+#[repr(C)]
+pub struct Site {
+    /// First form: the call's number. Second: the address behind the `syscall` instruction, 0 once the code is gone.
+    pub key: AtomicU64,
+    /// Where the call returns to: behind the `syscall` instruction, or the site's tail.
+    pub ret: AtomicU64,
+    /// Second form: what rax is compared with.
+    pub compared: AtomicU64,
+    /// Second form: the address behind the comparison.
+    pub after: AtomicU64,
 }
 
 /// Make a thread for the task slot `cmd_slot`.
@@ -209,4 +268,6 @@ pub struct Head {
     pub vdso: AtomicU64,
     /// Instructions of the base filter, which lie at [`DATA_OFFSET`].
     pub filter_len: AtomicU32,
+    /// Entries of the table of sites in use.
+    pub sites: AtomicU32,
 }

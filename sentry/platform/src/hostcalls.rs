@@ -106,10 +106,10 @@ pub fn notif_refuse(listener: BorrowedFd<'_>, id: u64, errno: i32) -> io::Result
     Ok(())
 }
 
-/// Hand-overs on this listener stay on one processor (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP).
-pub fn notif_sync(listener: BorrowedFd<'_>) -> io::Result<()> {
+/// Whether hand-overs on this listener stay on one processor (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP).
+pub fn notif_sync(listener: BorrowedFd<'_>, yes: bool) -> io::Result<()> {
     // SAFETY: the argument is a value, not a pointer.
-    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SET_FLAGS, 1u64) }.into())?;
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SET_FLAGS, u64::from(yes)) }.into())?;
     Ok(())
 }
 

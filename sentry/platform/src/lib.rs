@@ -176,6 +176,11 @@ pub trait TaskSink: Send + Sync {
     /// The host thread or process died without a [`Verdict::Exit`]: `signal` is what killed it (usually
     /// SIGKILL: out of memory, or the platform killed a guest that broke its shim). No event follows.
     fn gone(&self, signal: i32);
+
+    /// The platform wants to replace code: calls `f` with the protection of the memory, and nothing changes about that
+    /// memory meanwhile. Not called if the range is not wholly private, executable and not writable. Called with no event
+    /// under way and no lock held.
+    fn code(&self, _addr: u64, _len: u64, _f: &mut dyn FnMut(i32)) {}
 }
 
 /// Exclusive access to one stopped task.

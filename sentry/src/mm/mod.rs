@@ -142,6 +142,18 @@ impl Mm {
         Ok((Self::with(new.space.clone(), layout), new))
     }
 
+    /// Calls `f` with the protection of a range, which does not change meanwhile; not if it is not the private and
+    /// read-only code of one area.
+    pub(crate) fn code(&self, addr: u64, len: u64, f: &mut dyn FnMut(i32)) {
+        let layout = self.layout.lock();
+        let Some((_, area)) = layout.find(addr) else { return };
+        let whole = addr.checked_add(len).is_some_and(|end| end <= area.end);
+        let prot = area.prot;
+        if whole && !area.shared && prot & PROT_EXEC != 0 && prot & PROT_WRITE == 0 {
+            f(prot);
+        }
+    }
+
     /// Where the stack is; mappings go below it. The whole range is mapped at once, without reserving memory: it
     /// costs only what is touched.
     pub fn set_stack(&self, start: u64, end: u64) {

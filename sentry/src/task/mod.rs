@@ -405,4 +405,10 @@ impl TaskSink for Sink {
             task.gone(signal);
         }
     }
+
+    fn code(&self, addr: u64, len: u64, f: &mut dyn FnMut(i32)) {
+        if let Some(task) = self.0.upgrade() {
+            task.mm().code(addr, len, f);
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod layout;
 
 mod boot;
 mod forker;
+mod gate;
 mod host;
 mod mem;
 mod task;

@@ -1,5 +1,6 @@
 //! A task: how it starts, and how it hands each event to the sentry.
 
+use crate::gate::{self, Found};
 use crate::host::{self, raw};
 use crate::layout::*;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -12,13 +13,17 @@ pub struct Context {
     stack_base: u64,
     stack_flags: u64,
     stack_size: u64,
-    mctx: [u64; MCTX_WORDS],
+    pub mctx: [u64; MCTX_WORDS],
     reserved: [u64; 8],
     mask: u64,
 }
 
-/// Word of the machine context that holds rax.
-const RAX: usize = 13;
+/// Words of the machine context.
+pub const R11: usize = 3;
+pub const RDI: usize = 8;
+pub const RAX: usize = 13;
+pub const RIP: usize = 16;
+pub const RFLAGS: usize = 17;
 
 /// The start of `siginfo_t`, with the fields of SIGSYS and the fault signals.
 #[repr(C)]
@@ -104,7 +109,7 @@ pub unsafe extern "C" fn begin(top: u64) -> ! {
         host::exit();
     }
     slot.req_kind.store(KIND_STARTED, Relaxed);
-    exchange(slot, &mut context);
+    exchange(slot, &mut context, true);
     // SAFETY: the sentry filled in the registers.
     unsafe { host::sigreturn(&raw const context as u64) }
 }
@@ -114,7 +119,13 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
     let slot = slot(slot_of(context as u64));
     // SAFETY: the host's own frame.
     let (info, context) = unsafe { (&*info, &mut *context) };
-    slot.req_kind.store(signo as u32, Relaxed);
+    let found = gate::settle(signo, context, slot);
+    if found == Found::Midway {
+        // SAFETY: the host's own frame.
+        unsafe { host::sigreturn(context as *const Context as u64) }
+    }
+    let rung = found == Found::Rung;
+    slot.req_kind.store(if rung { KIND_RUNG } else { signo as u32 }, Relaxed);
     slot.req_nr.store(u64::from(info.syscall as u32), Relaxed);
     // rdi, rsi, rdx, r10, r8, r9
     for (to, from) in slot.req_args.iter().zip([8, 9, 12, 2, 0, 1]) {
@@ -123,7 +134,7 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
     slot.req_code.store(info.code as u32, Relaxed);
     slot.req_arch.store(info.arch, Relaxed);
     slot.req_addr.store(info.addr, Relaxed);
-    exchange(slot, context);
+    exchange(slot, context, !rung);
     // SAFETY: the host's own frame, as the sentry changed it.
     unsafe { host::sigreturn(context as *const Context as u64) }
 }
@@ -147,14 +158,13 @@ fn batch(slot: &Slot) -> u32 {
 
 /// Reports what the slot says, does what the sentry answers, until it lets the guest go on.
 #[inline(always)]
-fn exchange(slot: &Slot, context: &mut Context) {
+fn exchange(slot: &Slot, context: &mut Context, mut spin: bool) {
     let (fs, gs) = host::bases();
     slot.req_fs.store(fs, Relaxed);
     slot.req_gs.store(gs, Relaxed);
     for (to, from) in slot.req_mctx.iter().zip(context.mctx) {
         to.store(from, Relaxed);
     }
-    let mut spin = true;
     loop {
         let seq = slot.req_seq.load(Relaxed).wrapping_add(1);
         slot.req_seq.swap(seq, SeqCst);
@@ -200,9 +210,9 @@ fn exchange(slot: &Slot, context: &mut Context) {
         match kind {
             REPLY_RETURN => {
                 context.mctx[RAX] = slot.rsp_value.load(Relaxed);
-                return;
+                break;
             }
-            REPLY_RESUME => return,
+            REPLY_RESUME => break,
             REPLY_REGS => {
                 for (to, from) in context.mctx.iter_mut().zip(&slot.rsp_mctx) {
                     *to = from.load(Relaxed);
@@ -214,7 +224,7 @@ fn exchange(slot: &Slot, context: &mut Context) {
                 if bases & 2 != 0 {
                     host::set_gs(slot.rsp_gs.load(Relaxed));
                 }
-                return;
+                break;
             }
             REPLY_CALLS => {
                 slot.req_kind.store(KIND_RESULTS, Relaxed);
@@ -226,5 +236,5 @@ fn exchange(slot: &Slot, context: &mut Context) {
             }
             _ => host::exit(),
         }
-    }
+    }    gate::detour(context);
 }

@@ -5,11 +5,12 @@
 
 use crate::hostcalls;
 use crate::{Abi, Exception, Regs, SyscallRequest};
-use lazaret_shim::layout::{self, Head, MCTX_WORDS, SLOT_SIZE, SLOTS, Slot};
+use lazaret_shim::layout::{self, Head, MCTX_WORDS, SITES, SLOT_SIZE, SLOTS, Site, Slot};
 use memmap2::{MmapOptions, MmapRaw};
 use parking_lot::Mutex;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A mapped shared area.
@@ -53,9 +54,29 @@ impl Ctl {
         unsafe { &*self.map.as_mut_ptr().add(offset as usize).cast::<Slot>() }
     }
 
+    /// An entry of the table of rewritten sites.
+    pub fn site(&self, index: usize) -> Option<&Site> {
+        if index as u64 >= SITES {
+            return None;
+        }
+        let offset = layout::TABLE_OFFSET as usize + index * size_of::<Site>();
+        // SAFETY: the table lies in slot 0, aligned; a Site is nothing but atomics; otherwise as in `head`.
+        Some(unsafe { &*self.map.as_mut_ptr().add(offset).cast::<Site>() })
+    }
+
+    /// Says what gates do with a call number.
+    pub fn set_kind(&self, nr: usize, kind: u8) {
+        if nr as u64 >= layout::KINDS {
+            return;
+        }
+        // SAFETY: inside slot 0; an AtomicU8 is valid for any byte; otherwise as in `head`.
+        let byte = unsafe { &*self.map.as_mut_ptr().add(layout::KINDS_OFFSET as usize + nr).cast::<AtomicU8>() };
+        byte.store(kind, Relaxed);
+    }
+
     /// Stores the base filter where the zygote installs it from.
     pub fn store_filter(&self, filter: &[confine::bpf::Insn]) {
-        let room = ((SLOT_SIZE - layout::DATA_OFFSET) / 8) as usize;
+        let room = ((layout::TABLE_OFFSET - layout::DATA_OFFSET) / 8) as usize;
         assert!(filter.len() <= room, "the base filter outgrew its place");
         for (i, insn) in filter.iter().enumerate() {
             // SAFETY: below `room`, so inside slot 0's data area; the guest does not exist yet.
@@ -77,6 +98,7 @@ impl Ctl {
         slot.start_xstate.store(at, Relaxed);
         slot.start_xstate_len.store(len, Relaxed);
         slot.listener.store(0, Relaxed);
+        slot.own_valid.store(0, Relaxed);
     }
 }
 
@@ -87,6 +109,8 @@ pub enum Request {
     Started,
     /// A system call.
     Syscall(SyscallRequest),
+    /// A system call that came through a gate: without registers.
+    Light(SyscallRequest),
     /// A processor exception.
     Exception(Exception),
     /// The interrupt signal.
@@ -112,6 +136,7 @@ pub fn decode(slot: &Slot) -> Request {
     match kind {
         layout::KIND_STARTED => Request::Started,
         31 if slot.req_code.load(Relaxed) as i32 == SYS_SECCOMP => Request::Syscall(syscall(slot)),
+        layout::KIND_LIGHT => Request::Light(native(slot)),
         4 | 5 | 7 | 8 | 11 | 31 => {
             let words = mctx(slot);
             Request::Exception(Exception {
@@ -128,16 +153,26 @@ pub fn decode(slot: &Slot) -> Request {
     }
 }
 
-fn syscall(slot: &Slot) -> SyscallRequest {
+/// The address behind the instruction that trapped.
+pub fn rip(slot: &Slot) -> u64 {
+    slot.req_mctx.get(16).map_or(0, |word| word.load(Relaxed))
+}
+
+fn native(slot: &Slot) -> SyscallRequest {
     let nr = (slot.req_nr.load(Relaxed) & 0xffff_ffff) as u32;
-    if slot.req_arch.load(Relaxed) == AUDIT_ARCH_X86_64 {
-        let args = std::array::from_fn(|i| slot.req_args.get(i).map_or(0, |word| word.load(Relaxed)));
-        // A negative number is no x32 call but a number that nobody has.
-        if nr & X32_BIT != 0 && nr & 0x8000_0000 == 0 {
-            return SyscallRequest { abi: Abi::X32, nr: nr & !X32_BIT, args };
-        }
-        return SyscallRequest { abi: Abi::X86_64, nr, args };
+    let args = std::array::from_fn(|i| slot.req_args.get(i).map_or(0, |word| word.load(Relaxed)));
+    // A negative number is no x32 call but a number that nobody has.
+    if nr & X32_BIT != 0 && nr & 0x8000_0000 == 0 {
+        return SyscallRequest { abi: Abi::X32, nr: nr & !X32_BIT, args };
     }
+    SyscallRequest { abi: Abi::X86_64, nr, args }
+}
+
+fn syscall(slot: &Slot) -> SyscallRequest {
+    if slot.req_arch.load(Relaxed) == AUDIT_ARCH_X86_64 {
+        return native(slot);
+    }
+    let nr = (slot.req_nr.load(Relaxed) & 0xffff_ffff) as u32;
     let words = mctx(slot);
     // ebx, ecx, edx, esi, edi, ebp
     let args =

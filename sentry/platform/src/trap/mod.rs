@@ -6,6 +6,7 @@
 //! - [`task`]: a task's state machine; [`worker`]: its host thread in the sentry; [`port`]: access while stopped.
 //! - [`poller`]: the thread that serves tasks which call often, without any wake-up.
 //! - [`reaper`], [`watchdog`]: processes that died, processes that hang.
+//! - [`patch`]: call sites that trap often become jumps to the shim.
 //! - [`ctl`]: the hostile shared area.
 //!
 //! Lock order: a task's state, then a process's lists. No lock is held while a sink runs.
@@ -15,6 +16,7 @@
 
 pub(crate) mod boot;
 mod ctl;
+mod patch;
 mod poller;
 mod port;
 mod process;
@@ -237,7 +239,7 @@ impl TrapPlatform {
         };
         let rt = Arc::new(rt);
         let dead = |e: CallError| format!("the zygote did not come up: {e:?}");
-        let process = Process::new(&rt, booted.zygote, ctl, 1, 0).map_err(dead)?;
+        let process = Process::new(&rt, booted.zygote, ctl, 1, 0, patch::Sites::default()).map_err(dead)?;
         let bind = process.bind(1).map_err(dead)?;
         // No guest code has run yet, so what the zygote says is true.
         rt.vdso.store(process.ctl.head().vdso.load(Relaxed), Relaxed);

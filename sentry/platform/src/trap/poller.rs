@@ -13,6 +13,7 @@ use super::task::{Reply, Run, State, Task};
 use crate::{Event, Verdict, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::{Condvar, Mutex};
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::{Arc, Weak};
 
@@ -153,7 +154,7 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
         let preempted = now.wrapping_sub(turn) > PREEMPTED;
         if preempted || !rt.poller.room(rt) {
             for gone in hot.drain(..) {
-                cool(&gone, true);
+                cool(&gone, gone.calls < WORTH);
             }
             continue;
         }
@@ -185,9 +186,9 @@ fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
     for task in queue.joining.drain(..) {
         let bind = task.lock().bind.clone();
         let words = bind.words();
-        let seen = words.req_seq.load(Relaxed);
         words.polling.store(1, SeqCst);
-        // A request made meanwhile sees no poller, or this does not see it and it rings: either way it is served.
+        // A request made before this is most often at the doorbell by now, and the worker's.
+        let seen = words.req_seq.load(SeqCst);
         hot.push(Hot { task, bind, seen, last: hostcalls::tsc(), calls: 0 });
     }
 }
@@ -204,6 +205,7 @@ fn cool(it: &Hot, pause: bool) {
         rate.hold = hostcalls::tsc() + rate.pause;
     } else {
         rate.pause = 0;
+        rate.hold = hostcalls::tsc() + PAUSE.0;
     }
 }
 
@@ -224,19 +226,30 @@ fn serve(it: &mut Hot) -> bool {
     if seq == st.replied {
         return true;
     }
-    let Request::Syscall(request) = ctl::decode(it.bind.words()) else { return false };
+    let request = match ctl::decode(it.bind.words()) {
+        Request::Light(request) => request,
+        // A site that is to be rewritten is the worker's.
+        Request::Syscall(_) if it.bind.process.sites.lock().note(ctl::rip(it.bind.words())) => return false,
+        Request::Syscall(request) => request,
+        _ => return false,
+    };
     st.seq = seq;
     task.set_run(&mut st, Run::Handling);
     drop(st);
-    let event = Event::Syscall(request);
-    let mut port = TrapPort::hot(task, it.bind.clone(), seq, &event);
+    serve_light(task, &it.bind, seq, Event::Syscall(request), true)
+}
+
+/// Gives an event to the sink, `elsewhere` than on the task's processor, without a full port and carries out the verdict; the task is being handled. False if it
+/// parked or ended.
+pub fn serve_light(task: &Arc<Task>, bind: &Arc<Binding>, seq: u32, event: Event, elsewhere: bool) -> bool {
+    let mut port = TrapPort::hot(task, bind.clone(), seq, &event);
     let verdict = task.deliver(event, &mut port);
     let mut st = task.lock();
     if let Some(signal) = st.dead {
         task.set_run(&mut st, Run::Done);
         drop(st);
-        it.bind.process.release(it.bind.slot);
-        if !it.bind.process.silent.load(Relaxed) && verdict != Verdict::Exit {
+        bind.process.release(bind.slot);
+        if !bind.process.silent.load(Relaxed) && verdict != Verdict::Exit {
             task.sink.gone(signal);
         }
         return false;
@@ -251,11 +264,11 @@ fn serve(it: &mut Hot) -> bool {
                 port.set_rax(value);
             }
             let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Return(value) };
-            go_on(task, &mut st, reply)
+            go_on(task, &mut st, reply, elsewhere)
         }
         Verdict::Resume => {
             let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Resume };
-            go_on(task, &mut st, reply)
+            go_on(task, &mut st, reply, elsewhere)
         }
         Verdict::Park => {
             port.keep(&mut st);
@@ -270,9 +283,9 @@ fn serve(it: &mut Hot) -> bool {
         }
         Verdict::Exit => {
             task.set_run(&mut st, Run::Done);
-            if it.bind.process.release(it.bind.slot) {
-                it.bind.process.silent.store(true, Relaxed);
-                it.bind.process.destroy();
+            if bind.process.release(bind.slot) {
+                bind.process.silent.store(true, Relaxed);
+                bind.process.destroy();
             } else {
                 // Its worker keeps the thread for another task.
                 task.reply(&mut st, Reply::Ring);
@@ -282,10 +295,18 @@ fn serve(it: &mut Hot) -> bool {
     }
 }
 
-fn go_on(task: &Task, st: &mut State, reply: Reply) -> bool {
+fn go_on(task: &Task, st: &mut State, reply: Reply, elsewhere: bool) -> bool {
     task.set_run(st, Run::Running);
     st.rate.resumed = hostcalls::tsc();
-    task.reply(st, reply);
+    if elsewhere && st.bell.is_some() {
+        // It rang all the same. A hand-over would drag it to the poller's processor, where it cannot run.
+        let bind = st.bind.clone();
+        let _ = hostcalls::notif_sync(bind.listener.as_fd(), false);
+        task.reply(st, reply);
+        let _ = hostcalls::notif_sync(bind.listener.as_fd(), true);
+    } else {
+        task.reply(st, reply);
+    }
     if st.kicked {
         // The sink wants a full port: let the task come back at once.
         task.interrupt(st);

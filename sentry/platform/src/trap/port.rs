@@ -1,7 +1,8 @@
 //! Access to a stopped task.
 
 use super::ctl;
-use super::process::Binding;
+use super::patch;
+use super::process::{Binding, Process};
 use super::task::{State, Task};
 use super::worker;
 use super::xstate;
@@ -25,13 +26,16 @@ pub struct Kept {
 
 impl Kept {
     /// Puts them into the reply lines of a slot.
-    pub fn store(&mut self, slot: &layout::Slot) {
+    pub fn store(&mut self, bind: &Binding) {
+        let slot = bind.words();
         ctl::set_regs(&mut self.words, &self.regs);
         for (to, from) in slot.rsp_mctx.iter().zip(self.words) {
             to.store(from, Relaxed);
         }
         slot.rsp_fs.store(self.regs.fs_base, Relaxed);
-        slot.rsp_gs.store(self.regs.gs_base, Relaxed);
+        // A guest that has no use for GS lends it to the shim's gates.
+        let gs = if self.regs.gs_base == 0 { bind.address() } else { self.regs.gs_base };
+        slot.rsp_gs.store(gs, Relaxed);
         slot.rsp_bases.store(u32::from(self.bases.0) | u32::from(self.bases.1) << 1, Relaxed);
     }
 
@@ -122,6 +126,16 @@ impl<'a> TrapPort<'a> {
         self.changed = true;
     }
 
+    /// The process that the task is in.
+    pub fn process(&self) -> &Arc<Process> {
+        &self.bind.process
+    }
+
+    /// mprotect; whether it was done.
+    pub fn protect(&mut self, addr: u64, len: u64, prot: i32) -> bool {
+        self.call(10, [addr, len, u64::from(prot as u32), 0, 0, 0]).is_ok()
+    }
+
     /// The pending notification.
     pub fn bell(&self) -> Option<u64> {
         self.bell
@@ -164,7 +178,7 @@ impl<'a> TrapPort<'a> {
             return false;
         }
         let bind = self.bind.clone();
-        self.load().store(bind.words());
+        self.load().store(&bind);
         self.changed = false;
         true
     }
@@ -215,7 +229,9 @@ impl<'a> TrapPort<'a> {
         self.loaded.get_or_insert_with(|| {
             let slot = bind.words();
             let words = ctl::mctx(slot);
-            let regs = ctl::regs(&words, slot.req_fs.load(Relaxed), slot.req_gs.load(Relaxed), orig_rax);
+            let gs = slot.req_gs.load(Relaxed);
+            let gs = if gs == bind.address() { 0 } else { gs };
+            let regs = ctl::regs(&words, slot.req_fs.load(Relaxed), gs, orig_rax);
             Kept { words, regs, bases: (false, false) }
         })
     }
@@ -419,6 +435,7 @@ impl Port for TrapPort<'_> {
         file: Option<(BorrowedFd<'_>, u64)>,
     ) -> Result<(), CallError> {
         self.range(addr, len)?;
+        self.bind.process.remapped(addr, len);
         let (prot, flags) = (prot as u32, flags as u32 | libc::MAP_FIXED as u32);
         let Some((file, offset)) = file else {
             self.call(9, [addr, len, prot.into(), flags.into(), u64::MAX, 0])?;
@@ -441,11 +458,13 @@ impl Port for TrapPort<'_> {
 
     fn munmap(&mut self, addr: u64, len: u64) -> Result<(), CallError> {
         self.range(addr, len)?;
+        self.bind.process.remapped(addr, len);
         self.call(11, [addr, len, 0, 0, 0, 0]).map(|_| ())
     }
 
     fn mprotect(&mut self, addr: u64, len: u64, prot: i32) -> Result<(), CallError> {
         self.range(addr, len)?;
+        patch::restore(self, addr, len);
         self.call(10, [addr, len, u64::from(prot as u32), 0, 0, 0]).map(|_| ())
     }
 
@@ -459,6 +478,10 @@ impl Port for TrapPort<'_> {
     ) -> Result<(), CallError> {
         self.range(old, old_len)?;
         self.range(new_addr, new_len)?;
+        patch::restore(self, old, old_len);
+        if old != new_addr {
+            self.bind.process.remapped(new_addr, new_len);
+        }
         let mut flags = if old == new_addr { 0 } else { MREMAP_MAYMOVE | MREMAP_FIXED };
         if dont_unmap {
             flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;

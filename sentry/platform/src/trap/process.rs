@@ -1,6 +1,7 @@
 //! A guest process: one host process, its shared area, and the commands to its forker.
 
 use super::ctl::Ctl;
+use super::patch::{self, Sites};
 use super::task::Task;
 use super::{Runtime, xstate};
 use crate::{CallError, Gone, MemFault, Space, Token, hostcalls};
@@ -35,6 +36,8 @@ pub struct Process {
     slots: Mutex<Slots>,
     spares: Mutex<Vec<Spare>>,
     tasks: Mutex<HashMap<u32, Weak<Task>>>,
+    /// Its call sites.
+    pub sites: Mutex<Sites>,
     rt: Weak<Runtime>,
     vdso: u64,
     patience: Duration,
@@ -90,6 +93,11 @@ impl Binding {
     pub fn words(&self) -> &layout::Slot {
         self.process.ctl.slot(self.slot)
     }
+
+    /// Where the task finds them.
+    pub fn address(&self) -> u64 {
+        layout::CTL + layout::SLOT_SIZE * u64::from(self.slot)
+    }
 }
 
 /// Holds a place in the sentry's table of descriptors: what is made beyond it could not be taken back.
@@ -111,6 +119,7 @@ impl Process {
         ctl: Ctl,
         first: u32,
         vdso: u64,
+        sites: Sites,
     ) -> Result<Arc<Process>, CallError> {
         let info = hostcalls::pidfd_info(pidfd.as_fd()).map_err(errno)?;
         let own = std::process::id() as i32;
@@ -131,6 +140,7 @@ impl Process {
             slots: Mutex::new(Slots { next: 1, free: Vec::new() }),
             spares: Mutex::default(),
             tasks: Mutex::default(),
+            sites: Mutex::new(sites),
             rt: Arc::downgrade(rt),
             vdso,
             patience: rt.patience,
@@ -232,7 +242,7 @@ impl Process {
             self.destroy();
             CallError::Gone
         })?;
-        hostcalls::notif_sync(listener.as_fd()).map_err(errno)?;
+        hostcalls::notif_sync(listener.as_fd(), true).map_err(errno)?;
         // It closes its own descriptor before it goes on after its first report.
         self.ctl.slot(slot).rsp_close.store(word, Relaxed);
         Ok(Binding { process: self.clone(), slot, listener, tid: AtomicU32::new(0), next: Mutex::default() })
@@ -267,6 +277,8 @@ impl Process {
         let ctl = Ctl::new().map_err(errno)?;
         let slot = if not == 1 { 2 } else { 1 };
         ctl.reset(slot, xstate);
+        patch::kinds(&ctl);
+        let sites = self.sites.lock().inherit(&ctl);
         let head = ctl.head();
         head.cmd_kind.store(layout::CMD_THREAD, Relaxed);
         head.cmd_slot.store(slot, Relaxed);
@@ -286,7 +298,7 @@ impl Process {
         let number = u32::try_from(value).map_err(|_| CallError::Gone)?;
         drop(places);
         let pidfd = hostcalls::pidfd_getfd(self.pidfd.as_fd(), number).map_err(|_| CallError::Gone)?;
-        let child = Process::new(&rt, pidfd, ctl, slot, rt.vdso.load(Relaxed))?;
+        let child = Process::new(&rt, pidfd, ctl, slot, rt.vdso.load(Relaxed), sites)?;
         let binding = child.bind(slot).map_err(|_| {
             child.destroy();
             CallError::Errno(libc::EAGAIN)
@@ -339,6 +351,17 @@ impl Process {
         self.tasks.lock().insert(slot, Arc::downgrade(task));
         // The reaper marks the end before it looks at the tasks.
         if self.ended().is_some() { Err(Gone) } else { Ok(()) }
+    }
+
+    /// The tasks but this one.
+    pub fn others(&self, task: &Arc<Task>) -> Vec<Arc<Task>> {
+        let tasks = self.tasks.lock();
+        tasks.values().filter_map(Weak::upgrade).filter(|other| !Arc::ptr_eq(other, task)).collect()
+    }
+
+    /// A range is mapped anew or no more.
+    pub fn remapped(&self, addr: u64, len: u64) {
+        self.sites.lock().forget(&self.ctl, addr, len);
     }
 
     /// A task moves away or ended; true if it was the last one.

@@ -274,7 +274,7 @@ impl TaskControl for Task {
                 let reply = match st.kept.take() {
                     Some(mut kept) => {
                         kept.set_rax(value);
-                        kept.store(st.bind.words());
+                        kept.store(&st.bind);
                         Reply::Regs
                     }
                     None => Reply::Return(value),

@@ -4,6 +4,7 @@ use super::ctl::{self, Request};
 use super::port::TrapPort;
 use super::process::{Binding, Next, Process};
 use super::task::{Reply, Run, State, Task};
+use super::{patch, poller};
 use crate::{Event, Verdict, hostcalls};
 use parking_lot::{Condvar, Mutex};
 use std::cell::RefCell;
@@ -235,6 +236,7 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
         let seq = notif.args[0] as u32;
         let mut st = task.lock();
         let mut finished = None;
+        let mut rip = 0;
         let event = match st.run {
             Run::New => {
                 st.seq = seq;
@@ -249,7 +251,18 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
             Run::Running => {
                 st.seq = seq;
                 let event = match ctl::decode(bind.words()) {
-                    Request::Syscall(request) => Event::Syscall(request),
+                    Request::Light(request) => {
+                        st.bell = Some(notif.id);
+                        task.set_run(&mut st, Run::Handling);
+                        task.rt.poller.observe(task, &mut st);
+                        drop(st);
+                        poller::serve_light(task, &bind, seq, Event::Syscall(request), false);
+                        continue;
+                    }
+                    Request::Syscall(request) => {
+                        rip = ctl::rip(bind.words());
+                        Event::Syscall(request)
+                    }
                     Request::Exception(exception) => Event::Exception(exception),
                     Request::Failed(errno) => Event::Failed(errno),
                     Request::Interrupt if st.kicked => {
@@ -297,7 +310,11 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
             }
         };
         drop(st);
+        let often = rip != 0 && bind.process.sites.lock().note(rip);
         let mut port = TrapPort::full(task, bind, notif.id, seq, &event);
+        if often {
+            patch::rewrite(task, &mut port, rip);
+        }
         if let Some(value) = finished {
             port.set_rax(value);
         }

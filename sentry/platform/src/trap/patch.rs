@@ -1,0 +1,295 @@
+//! Call sites that trap often are rewritten: the site jumps to a gate of the shim, which hands the call over without a
+//! signal. Speed only: a site that is left alone, or put back, traps.
+//!
+//! Two forms are rewritten. `mov eax, NR; syscall`: the first instruction becomes a jump of the same length, and a
+//! jump to the `syscall` itself still traps. `syscall; cmp rax, IMM`: the `syscall` and the start of the comparison become
+//! the jump; the gate's tail compares. No code nearby may jump between the two; a task that goes on there by the sentry's
+//! will takes the tail instead (the shim's `detour`).
+//!
+//! The code's own process rewrites it, between two host calls that make the page writable and executable and take that
+//! back, while no other task of the process runs guest code: their locks are held, so that none begins to. The second call
+//! flushes the page from every processor that uses the address space, and with it what was decoded ahead.
+
+use super::ctl::Ctl;
+use super::port::TrapPort;
+use super::process::Process;
+use super::task::{Run, Task};
+use crate::{Space, hostcalls};
+use lazaret_shim::layout::{self, GATE_SIZE, GATES, GATES_B, SITES, TAILS};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+/// A site that has trapped this often is rewritten: about what the rewriting costs.
+const OFTEN: u32 = 16;
+/// Sites that are counted at a time.
+const COUNTED: usize = 512;
+/// Tries with pauses that double.
+const TRIES: u32 = 8;
+const PAGE: u64 = 4096;
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Seen {
+    times: u32,
+    tries: u32,
+    never: bool,
+}
+
+/// One rewritten site.
+#[derive(Debug, Clone, Copy)]
+struct Rewritten {
+    /// Where the jump lies.
+    at: u64,
+    /// What was there.
+    was: [u8; 5],
+    entry: Entry,
+    /// The code is there no more.
+    gone: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    key: u64,
+    ret: u64,
+    compared: u64,
+    after: u64,
+}
+
+/// The sites of one process.
+#[derive(Debug, Default)]
+pub struct Sites {
+    seen: HashMap<u64, Seen>,
+    rewritten: Vec<Rewritten>,
+}
+
+impl Sites {
+    /// A call trapped; true if its site is to be rewritten now. `rip`: behind the instruction.
+    pub fn note(&mut self, rip: u64) -> bool {
+        if self.seen.len() >= COUNTED && !self.seen.contains_key(&rip) {
+            self.seen.retain(|_, seen| seen.never);
+            if self.seen.len() >= COUNTED / 2 {
+                self.seen.clear();
+            }
+        }
+        let seen = self.seen.entry(rip).or_default();
+        seen.times = seen.times.saturating_add(1);
+        !seen.never && seen.times >= OFTEN << seen.tries
+    }
+
+    fn failed(&mut self, rip: u64, never: bool) {
+        let seen = self.seen.entry(rip).or_default();
+        seen.times = 0;
+        seen.tries += 1;
+        seen.never |= never || seen.tries >= TRIES;
+    }
+
+    /// What a child that is a copy of this process begins with.
+    pub fn inherit(&self, ctl: &Ctl) -> Sites {
+        for (index, site) in self.rewritten.iter().enumerate() {
+            store(ctl, index, &site.entry);
+        }
+        Sites { seen: HashMap::new(), rewritten: self.rewritten.clone() }
+    }
+
+    /// The memory in a range is another's from now on.
+    pub fn forget(&mut self, ctl: &Ctl, start: u64, len: u64) {
+        let end = start.saturating_add(len);
+        if !self.seen.is_empty() {
+            self.seen.retain(|rip, _| *rip < start || *rip > end);
+        }
+        for (index, site) in self.rewritten.iter_mut().enumerate() {
+            if !site.gone && site.at < end && site.at + 5 > start {
+                site.gone = true;
+                if site.entry.ret >= TAILS {
+                    site.entry.key = 0;
+                    store(ctl, index, &site.entry);
+                }
+            }
+        }
+    }
+
+    /// Sites in a range.
+    fn within(&self, start: u64, len: u64) -> Vec<Rewritten> {
+        let end = start.saturating_add(len);
+        let inside = |site: &&Rewritten| !site.gone && site.at < end && site.at + 5 > start;
+        self.rewritten.iter().filter(inside).copied().collect()
+    }
+}
+
+fn store(ctl: &Ctl, index: usize, entry: &Entry) {
+    let Some(site) = ctl.site(index) else { return };
+    site.key.store(entry.key, Relaxed);
+    site.ret.store(entry.ret, Relaxed);
+    site.compared.store(entry.compared, Relaxed);
+    site.after.store(entry.after, Relaxed);
+    let used = &ctl.head().sites;
+    if (used.load(Relaxed) as usize) <= index {
+        used.store(index as u32 + 1, Release);
+    }
+}
+
+/// Bytes around a site: from [`BEFORE`] before the `syscall` instruction.
+const BEFORE: usize = 256;
+const AROUND: usize = 512;
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// Where the jump goes in, and how the table's entry for the site `index` looks.
+fn form(code: &[u8; AROUND], rip: u64, index: u64) -> Option<(u64, u64, Entry)> {
+    let at = |from: usize, len: usize| code.get(from..from + len);
+    if at(BEFORE, 2)? != SYSCALL {
+        return None;
+    }
+    if let [before, 0xb8, a, b, c, d] = *at(BEFORE - 6, 6)? {
+        let nr = u64::from(u32::from_le_bytes([a, b, c, d]));
+        // A prefix would make it another instruction.
+        if nr < layout::KINDS && !(0x40..=0x4f).contains(&before) && before != 0x66 {
+            let entry = Entry { key: nr, ret: rip, compared: 0, after: 0 };
+            return Some((rip - 7, GATES + index * GATE_SIZE, entry));
+        }
+    }
+    let [0x48, 0x3d, a, b, c, d] = *at(BEFORE + 2, 6)? else { return None };
+    if jumps_to(code, BEFORE as i64 + 2) {
+        return None;
+    }
+    let compared = i64::from(i32::from_le_bytes([a, b, c, d])) as u64;
+    let entry = Entry { key: rip, ret: TAILS + index * GATE_SIZE, compared, after: rip + 6 };
+    Some((rip - 2, GATES_B + index * GATE_SIZE, entry))
+}
+
+/// Whether any bytes could be a relative jump to that offset.
+fn jumps_to(code: &[u8; AROUND], target: i64) -> bool {
+    let near = |i: usize| match code.get(i..i + 2) {
+        Some(&[0x70..=0x7f | 0xe0..=0xe3 | 0xeb, by]) => i as i64 + 2 + i64::from(by as i8) == target,
+        _ => false,
+    };
+    let far = |i: usize| match code.get(i..i + 5) {
+        Some(&[0xe8 | 0xe9 | 0x80..=0x8f, a, b, c, d]) => {
+            i as i64 + 5 + i64::from(i32::from_le_bytes([a, b, c, d])) == target
+        }
+        _ => false,
+    };
+    (0..AROUND).any(|i| near(i) || far(i))
+}
+
+fn jump(at: u64, to: u64) -> Option<[u8; 5]> {
+    let by = i32::try_from(to.wrapping_sub(at + 5) as i64).ok()?;
+    let [a, b, c, d] = by.to_le_bytes();
+    Some([0xe9, a, b, c, d])
+}
+
+/// Rewrites the site of a call that has just trapped, if it can be done. The port is full.
+pub fn rewrite(task: &Arc<Task>, port: &mut TrapPort<'_>, rip: u64) {
+    let process = port.process().clone();
+    let index = process.sites.lock().rewritten.len() as u64;
+    let mut code = [0; AROUND];
+    let read = rip >= 0x1_0000 && process.read(rip - 2 - BEFORE as u64, &mut code).is_ok();
+    let found = if read && index < SITES { form(&code, rip, index) } else { None };
+    let Some((at, gate, entry)) = found else { return process.sites.lock().failed(rip, true) };
+    let Some(bytes) = jump(at, gate) else { return process.sites.lock().failed(rip, true) };
+    let Some(from) = usize::try_from(at - (rip - 2 - BEFORE as u64)).ok() else { return };
+    let Some(&[a, b, c, d, e]) = code.get(from..from + 5) else { return };
+    let was = [a, b, c, d, e];
+    let mut done = false;
+    task.sink.code(at, 5, &mut |prot| {
+        let others = process.others(task);
+        let mut held = Vec::with_capacity(others.len());
+        for other in &others {
+            match other.try_lock() {
+                Some(st) if st.run != Run::Running => held.push(st),
+                _ => return,
+            }
+        }
+        {
+            let mut sites = process.sites.lock();
+            if sites.rewritten.len() as u64 != index {
+                return;
+            }
+            sites.rewritten.push(Rewritten { at, was, entry, gone: false });
+        }
+        store(&process.ctl, index as usize, &entry);
+        done = put(port, &process, at, &was, &bytes, prot);
+        if !done {
+            process.sites.lock().forget(&process.ctl, at, 1);
+        }
+        drop(held);
+    });
+    if !done {
+        process.sites.lock().failed(rip, false);
+    }
+}
+
+/// Replaces five bytes of code, if they are what they should be.
+fn put(port: &mut TrapPort<'_>, process: &Process, at: u64, was: &[u8; 5], new: &[u8; 5], prot: i32) -> bool {
+    let start = at & !(PAGE - 1);
+    let len = ((at + 4) & !(PAGE - 1)) + PAGE - start;
+    if !port.protect(start, len, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) {
+        return false;
+    }
+    let mut now = [0; 5];
+    let same = process.read(at, &mut now).is_ok() && now == *was;
+    let written = same && hostcalls::vm_write(process.pid, at, new) == new.len();
+    port.protect(start, len, prot) && written
+}
+
+/// Puts the code of a range back before something is done to it that a jump in it would not bear. The caller holds
+/// what keeps the range from changing; `prot` is what it has now.
+pub fn restore(port: &mut TrapPort<'_>, start: u64, len: u64) {
+    let process = port.process().clone();
+    let sites = process.sites.lock().within(start, len);
+    for site in sites {
+        let page = site.at & !(PAGE - 1);
+        let bytes = ((site.at + 4) & !(PAGE - 1)) + PAGE - page;
+        let all = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+        if port.protect(page, bytes, all) {
+            let _ = hostcalls::vm_write(process.pid, site.at, &site.was);
+            port.protect(page, bytes, libc::PROT_READ | libc::PROT_EXEC);
+        }
+        process.sites.lock().forget(&process.ctl, site.at, 1);
+    }
+}
+
+/// What a gate does with a call, by number: these need registers or host calls, so they trap at once.
+const FULL: [usize; 23] = [
+    9, 10, 11, 12, 15, 25, 28, 30, 56, 57, 58, 59, 60, 67, 131, 149, 151, 158, 231, 322, 329, 435, 453,
+];
+
+/// Tells the gates of a new process what to do with each call.
+pub fn kinds(ctl: &Ctl) {
+    for nr in FULL {
+        ctl.set_kind(nr, layout::KIND_OF_FULL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around(before: &[u8], after: &[u8]) -> [u8; AROUND] {
+        let mut code = [0x90; AROUND];
+        code[BEFORE - before.len()..BEFORE].copy_from_slice(before);
+        code[BEFORE..BEFORE + 2].copy_from_slice(&SYSCALL);
+        code[BEFORE + 2..BEFORE + 2 + after.len()].copy_from_slice(after);
+        code
+    }
+
+    #[test]
+    fn forms() {
+        let (at, gate, entry) = form(&around(&[0x90, 0xb8, 39, 0, 0, 0], &[0xc3]), 0x1000, 3).unwrap();
+        assert_eq!((at, gate, entry.key, entry.ret), (0x1000 - 7, GATES + 96, 39, 0x1000));
+        // mov r8d, 39
+        assert!(form(&around(&[0x41, 0xb8, 39, 0, 0, 0], &[0xc3]), 0x1000, 3).is_none());
+        let compare = [0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff, 0x77, 0x01];
+        let (at, gate, entry) = form(&around(&[0x31, 0xc0], &compare), 0x1000, 3).unwrap();
+        assert_eq!((at, gate), (0x1000 - 2, GATES_B + 96));
+        assert_eq!((entry.key, entry.ret, entry.after), (0x1000, TAILS + 96, 0x1006));
+        assert_eq!(entry.compared as i64, -4096);
+        // A jump to the comparison, over the call.
+        assert!(form(&around(&[0x74, 0x04, 0x31, 0xc0], &compare), 0x1000, 3).is_none());
+    }
+
+    #[test]
+    fn reach() {
+        assert_eq!(jump(0x1000, 0x1005), Some([0xe9, 0, 0, 0, 0]));
+        assert_eq!(jump(0x40_0000, GATES), None);
+    }
+}

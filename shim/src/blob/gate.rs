@@ -1,0 +1,337 @@
+//! Calls without a signal: where rewritten call sites jump to.
+//!
+//! A gate has no stack to use (the caller's red zone is in use) and finds its slot by the GS base, which is a task's own
+//! slot unless the guest claimed it. Free are rcx and r11, which the instruction destroys anyway; r11 holds the
+//! index of the site times 32. Flags are kept: of the first form in the slot, while those of the second are overwritten by
+//! the comparison that follows. No vector register is touched.
+//!
+//! What an interrupt finds here is cleared up by [`settle`]: before the request is posted the call has not begun and
+//! the task is put back to the site; afterwards it is over when its answer is there, and else left alone.
+
+use crate::layout::*;
+use crate::task::{Context, R11, RAX, RDI, RFLAGS, RIP};
+use core::arch::global_asm;
+use core::mem::offset_of;
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+const _: () = assert!(CTL + TABLE_OFFSET == 0x7fff_c100_2000 && CTL + KINDS_OFFSET == 0x7fff_c100_3e00);
+const _: () = assert!(GATES == 0x7fff_c020_0000 && size_of::<Site>() == 32 && GATE_SIZE == 32);
+
+global_asm!(
+    ".section .lazaret.gates,\"ax\",@progbits",
+    "lz_gates:",
+    ".set lz_i, 0",
+    ".rept {sites}",
+    ".balign 32, 0xcc",
+    // mov r11d, index * 32
+    ".byte 0x41, 0xbb",
+    ".long lz_i * 32",
+    "jmp lz_light_a",
+    ".balign 16, 0xcc",
+    "syscall",
+    "ud2",
+    ".set lz_i, lz_i + 1",
+    ".endr",
+    ".set lz_i, 0",
+    ".rept {sites}",
+    ".balign 32, 0xcc",
+    ".byte 0x41, 0xbb",
+    ".long lz_i * 32",
+    "jmp lz_light_b",
+    ".balign 16, 0xcc",
+    "syscall",
+    "ud2",
+    ".set lz_i, lz_i + 1",
+    ".endr",
+    ".set lz_i, 0",
+    ".rept {sites}",
+    ".balign 32, 0xcc",
+    // cmp rax, [site.compared]; jmp [site.after]
+    ".byte 0x48, 0x3b, 0x05",
+    ".long lz_table + lz_i * 32 + 16 - . - 4",
+    ".byte 0xff, 0x25",
+    ".long lz_table + lz_i * 32 + 24 - . - 4",
+    ".set lz_i, lz_i + 1",
+    ".endr",
+    ".balign 32, 0xcc",
+    "lz_rung:",
+    "syscall",
+    "ud2",
+    ".text",
+    ".balign 64",
+    "lz_light_start:",
+    "lz_light_a:",
+    "lahf",
+    "seto al",
+    "rdgsbase rcx",
+    "lz_flags_live:",
+    "shr rcx, 24",
+    "sub rcx, {ctl_high}",
+    "cmp rcx, 1",
+    "ja lz_plain_a",
+    "mov gs:[{flags}], rax",
+    "lz_flags_saved:",
+    "lea rcx, [rip + lz_table]",
+    "mov eax, dword ptr [rcx + r11]",
+    "jmp lz_common",
+    "lz_light_b:",
+    "rdgsbase rcx",
+    "shr rcx, 24",
+    "sub rcx, {ctl_high}",
+    "cmp rcx, 1",
+    "ja lz_plain_b",
+    "cmp rax, {kinds}",
+    "jb lz_common",
+    // The gate's own trap: no slot to be found, or no number that gates know.
+    "lz_plain_b:",
+    "lea rcx, [rip + lz_gates + {gate_trap}]",
+    "lea rcx, [rcx + r11]",
+    "jmp rcx",
+    "lz_plain_a:",
+    "add al, 0x7f",
+    "sahf",
+    "lea rcx, [rip + lz_table]",
+    "mov eax, dword ptr [rcx + r11]",
+    "jmp lz_plain_b",
+    "lz_common:",
+    "mov gs:[{nr}], rax",
+    "lz_nr_saved:",
+    "lea rcx, [rip + lz_kinds]",
+    "movzx ecx, byte ptr [rcx + rax]",
+    "cmp ecx, 1",
+    "je lz_trap",
+    "ja lz_own",
+    "lz_hand:",
+    "mov gs:[{args}], rdi",
+    "mov gs:[{args} + 8], rsi",
+    "mov gs:[{args} + 16], rdx",
+    "mov gs:[{args} + 24], r10",
+    "mov gs:[{args} + 32], r8",
+    "mov gs:[{args} + 40], r9",
+    "mov dword ptr gs:[{kind}], {kind_light}",
+    "mov gs:[{site}], r11d",
+    "mov ecx, gs:[{req_seq}]",
+    "add ecx, 1",
+    "xchg gs:[{req_seq}], ecx",
+    "lz_posted:",
+    "lea r11d, [rcx + 1]",
+    "mov ecx, {spins}",
+    "2:",
+    "cmp gs:[{rsp_seq}], r11d",
+    "je 5f",
+    "cmp dword ptr gs:[{polling}], 0",
+    "je 3f",
+    "pause",
+    "dec ecx",
+    "jnz 2b",
+    "3:",
+    "mov gs:[{light_seq}], r11d",
+    "4:",
+    "mov edi, r11d",
+    "mov eax, {doorbell}",
+    "syscall",
+    "mov r11d, gs:[{light_seq}]",
+    "cmp gs:[{rsp_seq}], r11d",
+    "je 4f",
+    "test eax, eax",
+    "jns 4b",
+    // EINTR: the interrupt signal came before the sentry heard the bell.
+    "cmp eax, -4",
+    "je 4b",
+    "jmp 9f",
+    "4:",
+    "mov rdi, gs:[{args}]",
+    "5:",
+    "mov ecx, gs:[{rsp_kind}]",
+    "cmp ecx, {reply_return}",
+    "jne 6f",
+    "mov rcx, gs:[{value}]",
+    "mov rax, gs:[{flags}]",
+    "mov r11d, gs:[{site}]",
+    "add al, 0x7f",
+    "sahf",
+    "mov rax, rcx",
+    "lea rcx, [rip + lz_table]",
+    "mov rcx, [rcx + r11 + 8]",
+    "jmp rcx",
+    // Anything else than a value: reported anew, with all registers.
+    "6:",
+    "cmp ecx, {reply_exit}",
+    "je 9f",
+    "mov rcx, gs:[{nr}]",
+    "mov rax, gs:[{flags}]",
+    "add al, 0x7f",
+    "sahf",
+    "mov rax, rcx",
+    "jmp lz_rung",
+    "9:",
+    "mov eax, 60",
+    "xor edi, edi",
+    "syscall",
+    "ud2",
+    // The answer is in the slot already.
+    "lz_own:",
+    "cmp dword ptr gs:[{own_valid}], 0",
+    "je lz_hand",
+    "add qword ptr gs:[{own_count} + rcx * 8 - 16], 1",
+    "mov rcx, gs:[{own} + rcx * 8 - 16]",
+    "mov rax, gs:[{flags}]",
+    "add al, 0x7f",
+    "sahf",
+    "mov rax, rcx",
+    "lea rcx, [rip + lz_table]",
+    "mov rcx, [rcx + r11 + 8]",
+    "jmp rcx",
+    // The call needs all registers.
+    "lz_trap:",
+    "mov rcx, rax",
+    "mov rax, gs:[{flags}]",
+    "add al, 0x7f",
+    "sahf",
+    "mov rax, rcx",
+    "jmp lz_plain_b",
+    "lz_light_end:",
+    sites = const SITES,
+    ctl_high = const CTL >> 24,
+    kinds = const KINDS,
+    flags = const offset_of!(Slot, light_flags),
+    nr = const offset_of!(Slot, req_nr),
+    args = const offset_of!(Slot, req_args),
+    kind = const offset_of!(Slot, req_kind),
+    kind_light = const KIND_LIGHT,
+    site = const offset_of!(Slot, light_site),
+    light_seq = const offset_of!(Slot, light_seq),
+    req_seq = const offset_of!(Slot, req_seq),
+    rsp_seq = const offset_of!(Slot, rsp_seq),
+    rsp_kind = const offset_of!(Slot, rsp_kind),
+    value = const offset_of!(Slot, rsp_value),
+    polling = const offset_of!(Slot, polling),
+    own = const offset_of!(Slot, own),
+    own_count = const offset_of!(Slot, own_count),
+    own_valid = const offset_of!(Slot, own_valid),
+    doorbell = const DOORBELL,
+    reply_return = const REPLY_RETURN,
+    reply_exit = const REPLY_EXIT,
+    gate_trap = const GATE_TRAP,
+    spins = const SPINS,
+);
+
+/// Looks at the poller's answer this often before ringing; about 100 us.
+const SPINS: u32 = 2_000;
+
+unsafe extern "C" {
+    static lz_light_start: u8;
+    static lz_flags_live: u8;
+    static lz_flags_saved: u8;
+    static lz_nr_saved: u8;
+    static lz_posted: u8;
+    static lz_own: u8;
+    static lz_light_end: u8;
+}
+
+/// What a signal found in here.
+#[derive(PartialEq, Eq)]
+pub enum Found {
+    /// Guest code, or something that is now as if it had been found in guest code.
+    Guest,
+    /// A call that is to be reported anew.
+    Rung,
+    /// A step under way: it goes on.
+    Midway,
+}
+
+fn site(index: u64) -> &'static Site {
+    let index = if index < SITES { index } else { 0 };
+    // SAFETY: boot mapped the shared area; the table lies in slot 0 and is nothing but atomics.
+    unsafe { &*((CTL + TABLE_OFFSET) as *const Site).add(index as usize) }
+}
+
+fn second_form(site: &Site) -> bool {
+    site.ret.load(Relaxed) >= TAILS
+}
+
+/// The address behind the site's `syscall` instruction.
+fn behind(site: &Site) -> u64 {
+    if second_form(site) { site.after.load(Relaxed).wrapping_sub(6) } else { site.ret.load(Relaxed) }
+}
+
+/// The address of the site's jump.
+fn entry(site: &Site) -> u64 {
+    if second_form(site) { site.after.load(Relaxed).wrapping_sub(8) } else { site.ret.load(Relaxed).wrapping_sub(7) }
+}
+
+/// Sets the arithmetic flags as `lahf; seto al` had them in ax.
+fn set_flags(context: &mut Context, ax: u64) {
+    let flags = &mut context.mctx[RFLAGS];
+    *flags = (*flags & !0x8d5) | (ax >> 8 & 0xd5) | (ax & 1) << 11;
+}
+
+/// Makes what a signal interrupted presentable.
+#[inline(never)]
+pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
+    let rip = context.mctx[RIP];
+    let (sigsys, interrupt, step) = (signo == 31, signo == INTERRUPT, signo == 5);
+    if (GATES..=RUNG + 2).contains(&rip) {
+        if step {
+            return Found::Midway;
+        }
+        if rip >= RUNG {
+            if !sigsys {
+                return Found::Midway;
+            }
+            context.mctx[RIP] = behind(site(u64::from(slot.light_site.load(Relaxed)) / GATE_SIZE));
+            return Found::Rung;
+        }
+        let number = (rip - GATES) / GATE_SIZE;
+        let site = site(number % SITES);
+        context.mctx[RIP] = if rip >= TAILS {
+            if rip % GATE_SIZE == 0 { behind(site) } else { site.after.load(Relaxed) }
+        } else if sigsys {
+            behind(site)
+        } else {
+            entry(site)
+        };
+        return Found::Guest;
+    }
+    let at = |label: *const u8| label as u64;
+    let inside = at(&raw const lz_light_start)..at(&raw const lz_light_end);
+    if !inside.contains(&rip) || !(interrupt || step) {
+        return Found::Guest;
+    }
+    if step {
+        return Found::Midway;
+    }
+    if rip >= at(&raw const lz_posted) && rip < at(&raw const lz_own) {
+        let answered = slot.rsp_seq.load(Acquire) == slot.req_seq.load(Relaxed);
+        if !answered || slot.rsp_kind.load(Relaxed) != REPLY_RETURN {
+            return Found::Midway;
+        }
+        context.mctx[RAX] = slot.rsp_value.load(Relaxed);
+        context.mctx[RDI] = slot.req_args[0].load(Relaxed);
+        set_flags(context, slot.light_flags.load(Relaxed));
+        context.mctx[RIP] = behind(site(u64::from(slot.light_site.load(Relaxed)) / GATE_SIZE));
+        return Found::Guest;
+    }
+    let site = site(context.mctx[R11] / GATE_SIZE);
+    if !second_form(site) && rip > at(&raw const lz_flags_live) {
+        let saved = rip >= at(&raw const lz_flags_saved);
+        let ax = if saved { slot.light_flags.load(Relaxed) } else { context.mctx[RAX] };
+        set_flags(context, ax);
+    }
+    if rip >= at(&raw const lz_nr_saved) {
+        context.mctx[RAX] = slot.req_nr.load(Relaxed);
+    }
+    context.mctx[RIP] = entry(site);
+    Found::Guest
+}
+
+/// A task that goes on behind the `syscall` of a site of the second form finds a jump's bytes there: its way is the tail.
+pub fn detour(context: &mut Context) {
+    let used = u64::from(crate::forker::head().sites.load(Relaxed)).min(SITES);
+    for index in 0..used {
+        let site = site(index);
+        if site.key.load(Relaxed) == context.mctx[RIP] {
+            context.mctx[RIP] = site.ret.load(Relaxed);
+        }
+    }
+}
