@@ -13,6 +13,7 @@ use super::task::{Reply, Run, State, Task};
 use crate::{Event, Verdict, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::{Condvar, Mutex};
+use rustix::thread::CpuSet;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::{Arc, Weak};
@@ -45,6 +46,8 @@ pub struct Rate {
     hold: u64,
     /// The next pause.
     pause: u64,
+    /// The processor of its last hand-over.
+    processor: usize,
 }
 
 #[derive(Default)]
@@ -57,6 +60,7 @@ struct Queue {
 pub struct Poller {
     queue: Mutex<Queue>,
     wake: Condvar,
+    allowed: CpuSet,
     processors: usize,
 }
 
@@ -72,10 +76,13 @@ struct Hot {
 impl Poller {
     /// A poller without its thread.
     pub fn new() -> Poller {
+        // Without an answer there is nothing that can be left out, so nobody becomes hot.
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap_or_default();
         Poller {
             queue: Mutex::default(),
             wake: Condvar::new(),
-            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            processors: allowed.count() as usize,
+            allowed,
         }
     }
 
@@ -106,6 +113,8 @@ impl Poller {
         let mut queue = self.queue.lock();
         if !queue.stop {
             rate.hot = true;
+            // A doorbell is answered on the processor that it rang on.
+            rate.processor = rustix::thread::sched_getcpu();
             queue.joining.push(task.clone());
             drop(queue);
             self.wake.notify_one();
@@ -183,7 +192,23 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
 
 fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
     let Some(mut queue) = rt.poller.queue.try_lock() else { return };
+    if queue.joining.is_empty() {
+        return;
+    }
+    let mut elsewhere = rt.poller.allowed;
+    for it in hot.iter().map(|it| &it.task).chain(&queue.joining) {
+        let processor = it.lock().rate.processor;
+        if processor < CpuSet::MAX_CPU {
+            elsewhere.unset(processor);
+        }
+    }
+    // On the processor of a task that it serves it would only keep the task from calling.
+    let moved = elsewhere.count() > 0 && rustix::thread::sched_setaffinity(None, &elsewhere).is_ok();
     for task in queue.joining.drain(..) {
+        if !moved {
+            task.lock().rate.hot = false;
+            continue;
+        }
         let bind = task.lock().bind.clone();
         let words = bind.words();
         words.polling.store(1, SeqCst);
