@@ -292,6 +292,9 @@ pub trait Port {
     fn single_step(&mut self, on: bool) -> Result<(), CallError>;
 }
 
+/// Numbers of the calls whose answers are the task's own affair: getpid, gettid, getuid, geteuid, getgid, getegid.
+pub const OWN_CALLS: [u32; 6] = [39, 186, 102, 107, 104, 108];
+
 /// A task just created.
 pub struct NewTask {
     /// Its space (the parent's own for threads).
@@ -314,6 +317,15 @@ pub trait TaskControl: Send + Sync {
     /// Makes the task's sink run on its own worker: [`Event::Again`] if it is parked, [`Event::Interrupted`] if it
     /// runs guest code, at once after its next verdict if an event is being handled. Coalesces, never lost.
     fn kick(&self);
+
+    /// Answers of [`OWN_CALLS`], in their order, that the platform may give by itself from now on, until the task's
+    /// space is replaced. The platform need not make use of them.
+    fn answers(&self, _own: [u64; OWN_CALLS.len()]) {}
+
+    /// How often each was given since this was asked last. The guest can forge it: good for a report, for nothing else.
+    fn answered(&self) -> [u64; OWN_CALLS.len()] {
+        [0; OWN_CALLS.len()]
+    }
 
     /// The host's thread id as the sentry sees it, for affinity and CPU time. Stale when the task is gone.
     fn host_tid(&self) -> i32;

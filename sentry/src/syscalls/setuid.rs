@@ -25,6 +25,7 @@ fn change(cx: &Cx, edit: impl FnOnce(&mut Creds) -> SysResult<()>) -> SysResult 
         }
     }
     *cx.task.creds.lock() = Arc::new(new);
+    cx.task.tell_own();
     Ok(0)
 }
 

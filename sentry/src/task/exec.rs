@@ -63,6 +63,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
         return Err(Fail::Exit);
     }
     detach(&task, &prepared.gain)?;
+    task.kernel.report.count_own(&task);
     let old = task.mm();
     let space = match cx.port()?.replace_space() {
         Ok(space) => space,
@@ -331,6 +332,7 @@ fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
     regs.orig_rax = u64::MAX;
     cx.port()?.set_regs(&regs)?;
     name(&task, program);
+    task.tell_own();
     Ok(())
 }
 

@@ -91,6 +91,7 @@ pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
     if !task.mark_dead() {
         return;
     }
+    kernel.report.count_own(task);
     let mm = task.mm();
     let last_user = {
         let mut tree = kernel.tree.lock();

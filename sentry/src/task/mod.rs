@@ -375,6 +375,17 @@ impl Task {
         self.fs.lock().clone()
     }
 
+    /// Lets the platform answer by itself what is this task's own affair; to be told anew when any of it changes. Not
+    /// under a trace, which shows every call.
+    pub(crate) fn tell_own(&self) {
+        if !self.kernel.report.tracing() {
+            let c = self.creds();
+            let ids = [c.uid, c.euid, c.gid, c.egid].map(u64::from);
+            let [uid, euid, gid, egid] = ids;
+            self.control().answers([self.process.pid as u64, self.tid() as u64, uid, euid, gid, egid]);
+        }
+    }
+
     /// Credentials.
     pub fn creds(&self) -> Arc<Creds> {
         self.creds.lock().clone()

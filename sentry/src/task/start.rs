@@ -96,6 +96,7 @@ pub(crate) fn started(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) ->
             }
         }
         Some(First::Child { set_tid }) => {
+            task.tell_own();
             if let Some(addr) = set_tid {
                 // As Linux: no error if it cannot be written.
                 let _ = port.write_mem(addr, &task.tid().to_le_bytes());

@@ -14,7 +14,7 @@ use super::ctl::Ctl;
 use super::port::TrapPort;
 use super::process::Process;
 use super::task::{Run, Task};
-use crate::{Space, hostcalls};
+use crate::{OWN_CALLS, Space, hostcalls};
 use lazaret_shim::layout::{self, GATE_SIZE, GATES, GATES_B, SITES, TAILS};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -257,6 +257,9 @@ const FULL: [usize; 23] = [
 pub fn kinds(ctl: &Ctl) {
     for nr in FULL {
         ctl.set_kind(nr, layout::KIND_OF_FULL);
+    }
+    for (nr, kind) in OWN_CALLS.into_iter().zip(layout::KIND_OF_OWN..) {
+        ctl.set_kind(nr as usize, kind);
     }
 }
 

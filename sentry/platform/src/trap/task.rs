@@ -7,7 +7,7 @@
 use super::port::TrapPort;
 use super::process::{Binding, Process};
 use super::{Runtime, worker};
-use crate::{Event, NewTask, Regs, TaskControl, TaskSink, Verdict, hostcalls};
+use crate::{Event, NewTask, OWN_CALLS, Regs, TaskControl, TaskSink, Verdict, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::AsFd;
@@ -116,6 +116,7 @@ impl Task {
         let task = self;
         task.rt.watchdog.add(&task);
         let bind = task.lock().bind.clone();
+        bind.words().own_valid.store(0, Relaxed);
         // From here on the process does not end with the task that made this one.
         if bind.process.adopt(bind.slot, &task).is_err() {
             task.host_ended(&bind.process, bind.process.ended().unwrap_or(libc::SIGKILL));
@@ -300,6 +301,21 @@ impl TaskControl for Task {
             Run::Running => self.interrupt(&mut st),
             _ => {}
         }
+    }
+
+    fn answers(&self, own: [u64; OWN_CALLS.len()]) {
+        let st = self.lock();
+        let slot = st.bind.words();
+        for (word, value) in slot.own.iter().zip(own) {
+            word.store(value, Relaxed);
+        }
+        slot.own_valid.store(1, Release);
+    }
+
+    fn answered(&self) -> [u64; OWN_CALLS.len()] {
+        let st = self.lock();
+        let slot = st.bind.words();
+        std::array::from_fn(|i| slot.own_count.get(i).map_or(0, |word| word.swap(0, Relaxed)))
     }
 
     fn host_tid(&self) -> i32 {
