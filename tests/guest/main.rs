@@ -15,47 +15,9 @@ macro_rules! verbs {
 }
 
 verbs! {
-    attr
-    clone
-    close
-    dup
-    exec
-    fcntl
-    fdops
-    fileops
-    files
-    futex
-    getdents
-    ids
-    inet
-    inotify
-    job
-    lseek
-    memlimit
-    mmap
-    names
-    netlink
-    open
-    pipe
-    pread
-    prctl
-    process
-    procfs
-    pty
-    read
-    rlimit
-    setid
-    sigfault
-    sigframe
-    signal
-    socket
-    splice
-    stat
-    threads
-    time
-    timers
-    tty
-    wait
+    attr clone close dup exec fcntl fdops fileops files futex getdents ids inet inotify job lseek
+    memlimit mmap names netlink open pipe prctl pread process procfs pty read rlimit setid sigfault
+    sigframe signal sites socket splice stat threads time timers tty wait
     write
     xattr
     futex_pi

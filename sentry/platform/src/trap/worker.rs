@@ -7,6 +7,7 @@ use super::task::{Reply, Run, State, Task};
 use super::{patch, poller};
 use crate::{Event, Verdict, hostcalls};
 use parking_lot::{Condvar, Mutex};
+use rustix::event::{PollFd, PollFlags};
 use std::cell::RefCell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -81,6 +82,14 @@ impl Drop for Pool {
     }
 }
 
+/// Whether no thread is left that could ring.
+fn orphaned(bind: &Binding) -> bool {
+    let mut fds = [PollFd::new(&bind.listener, PollFlags::IN)];
+    let none = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let polled = rustix::event::poll(&mut fds, Some(&none));
+    polled.is_err() || fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
+}
+
 /// Waits for a doorbell of this thread. `None`: the thread is dead.
 pub fn recv(bind: &Binding) -> Option<hostcalls::Notif> {
     loop {
@@ -99,6 +108,8 @@ pub fn recv(bind: &Binding) -> Option<hostcalls::Notif> {
                 return Some(notif);
             }
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            // The interrupt signal took it out of the doorbell again before we could hear it.
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) && !orphaned(bind) => {}
             Err(_) => return None,
         }
     }
