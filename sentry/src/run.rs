@@ -228,13 +228,15 @@ fn user_return(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, mut ended
         return leave(task, call);
     }
     let interrupted = matches!(ended, Some(Ended::Interrupted(_)));
-    if (deliver::pending(task) || interrupted) && !port.full() {
+    // Asked once: a signal that comes now interrupts the task in guest code, and must not find a port without registers.
+    let pending = deliver::pending(task);
+    if (pending || interrupted) && !port.full() {
         call.ended = ended;
         task.control().kick();
         return Verdict::Park;
     }
     call.ended = None;
-    if deliver::pending(task) || interrupted {
+    if pending || interrupted {
         // A signal's frame goes into memory as the call left it.
         match port.flush() {
             Ok(()) => {}
@@ -250,7 +252,7 @@ fn user_return(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, mut ended
             Err(CallError::Gone) => return leave(task, call),
         }
     }
-    if !deliver::pending(task) && !interrupted {
+    if !pending && !interrupted {
         let verdict = match ended {
             Some(Ended::Value(value)) => Verdict::Return(value),
             _ => Verdict::Resume,
