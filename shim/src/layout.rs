@@ -132,6 +132,9 @@ pub const CALLS_FIRST: u32 = 0x100;
 /// Words of the machine context that travel: r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags,
 /// segment selectors, err, trapno, oldmask, cr2, fpstate pointer (`struct sigcontext`, asm/sigcontext.h).
 pub const MCTX_WORDS: usize = 24;
+/// Not a host call: the shim writes five bytes, the lower ones of the second argument, at the first. Left out once
+/// something of the batch has failed.
+pub const POKE: u64 = 4001;
 /// Host calls in one batch.
 pub const BATCH: usize = 32;
 

@@ -6,22 +6,21 @@
 //! the jump; the gate's tail compares. No code nearby may jump between the two; a task that goes on there by the sentry's
 //! will takes the tail instead (the shim's `detour`).
 //!
-//! The code's own process rewrites it, between two host calls that make the page writable and executable and take that
+//! The task itself rewrites its code, between two host calls that make the page writable and executable and take that
 //! back, while no other task of the process runs guest code: their locks are held, so that none begins to. The second call
 //! flushes the page from every processor that uses the address space, and with it what was decoded ahead.
 
 use super::ctl::Ctl;
 use super::port::TrapPort;
-use super::process::Process;
 use super::task::{Run, Task};
-use crate::{OWN_CALLS, Space, hostcalls};
+use crate::{OWN_CALLS, Space};
 use lazaret_shim::layout::{self, GATE_SIZE, GATES, GATES_B, SITES, TAILS};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// A site that has trapped this often is rewritten: about what the rewriting costs.
-const OFTEN: u32 = 16;
+const OFTEN: u32 = 6;
 /// Sites that are counted at a time.
 const COUNTED: usize = 512;
 /// Tries with pauses that double.
@@ -42,6 +41,8 @@ struct Rewritten {
     at: u64,
     /// What was there.
     was: [u8; 5],
+    /// Protection of its memory.
+    prot: i32,
     entry: Entry,
     /// The code is there no more.
     gone: bool,
@@ -204,10 +205,10 @@ pub fn rewrite(task: &Arc<Task>, port: &mut TrapPort<'_>, rip: u64) {
             if sites.rewritten.len() as u64 != index {
                 return;
             }
-            sites.rewritten.push(Rewritten { at, was, entry, gone: false });
+            sites.rewritten.push(Rewritten { at, was, prot, entry, gone: false });
         }
         store(&process.ctl, index as usize, &entry);
-        done = put(port, &process, at, &was, &bytes, prot);
+        done = port.poke(pages(at), prot, at, &bytes);
         if !done {
             process.sites.lock().forget(&process.ctl, at, 1);
         }
@@ -218,32 +219,19 @@ pub fn rewrite(task: &Arc<Task>, port: &mut TrapPort<'_>, rip: u64) {
     }
 }
 
-/// Replaces five bytes of code, if they are what they should be.
-fn put(port: &mut TrapPort<'_>, process: &Process, at: u64, was: &[u8; 5], new: &[u8; 5], prot: i32) -> bool {
+/// The pages that five bytes lie in: start and length.
+fn pages(at: u64) -> (u64, u64) {
     let start = at & !(PAGE - 1);
-    let len = ((at + 4) & !(PAGE - 1)) + PAGE - start;
-    if !port.protect(start, len, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) {
-        return false;
-    }
-    let mut now = [0; 5];
-    let same = process.read(at, &mut now).is_ok() && now == *was;
-    let written = same && hostcalls::vm_write(process.pid, at, new) == new.len();
-    port.protect(start, len, prot) && written
+    (start, ((at + 4) & !(PAGE - 1)) + PAGE - start)
 }
 
 /// Puts the code of a range back before something is done to it that a jump in it would not bear. The caller holds
-/// what keeps the range from changing; `prot` is what it has now.
+/// what keeps the range from changing.
 pub fn restore(port: &mut TrapPort<'_>, start: u64, len: u64) {
     let process = port.process().clone();
     let sites = process.sites.lock().within(start, len);
     for site in sites {
-        let page = site.at & !(PAGE - 1);
-        let bytes = ((site.at + 4) & !(PAGE - 1)) + PAGE - page;
-        let all = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-        if port.protect(page, bytes, all) {
-            let _ = hostcalls::vm_write(process.pid, site.at, &site.was);
-            port.protect(page, bytes, libc::PROT_READ | libc::PROT_EXEC);
-        }
+        port.poke(pages(site.at), site.prot, site.at, &site.was);
         process.sites.lock().forget(&process.ctl, site.at, 1);
     }
 }

@@ -131,9 +131,20 @@ impl<'a> TrapPort<'a> {
         &self.bind.process
     }
 
-    /// mprotect; whether it was done.
-    pub fn protect(&mut self, addr: u64, len: u64, prot: i32) -> bool {
-        self.call(10, [addr, len, u64::from(prot as u32), 0, 0, 0]).is_ok()
+    /// Replaces five bytes in a range of pages whose protection is `prot`; whether it was done, or left to the task.
+    pub fn poke(&mut self, pages: (u64, u64), prot: i32, at: u64, bytes: &[u8; 5]) -> bool {
+        let (start, len) = pages;
+        let [a, b, c, d, e] = *bytes;
+        let all = (libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) as u64;
+        let batch = [
+            [10, start, len, all, 0, 0, 0],
+            [layout::POKE, at, u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]), 0, 0, 0, 0],
+            [10, start, len, u64::from(prot as u32), 0, 0, 0],
+        ];
+        if self.defer {
+            return self.leave(&batch).is_ok();
+        }
+        self.calls(&batch).is_ok_and(|results| results == [0; 3])
     }
 
     /// The pending notification.
