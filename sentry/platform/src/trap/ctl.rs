@@ -70,7 +70,8 @@ impl Ctl {
             return;
         }
         // SAFETY: inside slot 0; an AtomicU8 is valid for any byte; otherwise as in `head`.
-        let byte = unsafe { &*self.map.as_mut_ptr().add(layout::KINDS_OFFSET as usize + nr).cast::<AtomicU8>() };
+        let byte =
+            unsafe { &*self.map.as_mut_ptr().add(layout::KINDS_OFFSET as usize + nr).cast::<AtomicU8>() };
         byte.store(kind, Relaxed);
     }
 

@@ -237,9 +237,8 @@ pub fn restore(port: &mut TrapPort<'_>, start: u64, len: u64) {
 }
 
 /// What a gate does with a call, by number: these need registers or host calls, so they trap at once.
-const FULL: [usize; 23] = [
-    9, 10, 11, 12, 15, 25, 28, 30, 56, 57, 58, 59, 60, 67, 131, 149, 151, 158, 231, 322, 329, 435, 453,
-];
+const FULL: [usize; 23] =
+    [9, 10, 11, 12, 15, 25, 28, 30, 56, 57, 58, 59, 60, 67, 131, 149, 151, 158, 231, 322, 329, 435, 453];
 
 /// Tells the gates of a new process what to do with each call.
 pub fn kinds(ctl: &Ctl) {
