@@ -40,7 +40,7 @@ struct Options {
     /// The lazaret to measure, instead of the one built beside this program.
     #[arg(long)]
     lazaret: Option<PathBuf>,
-    /// Measure this platform in a column of its own; may be repeated.
+    /// Measure this platform in a column of its own; may be repeated. Without it, ptrace has one.
     #[arg(long, value_parser = ["trap", "ptrace"])]
     platform: Vec<String>,
     /// Print the names of the rows.
@@ -89,7 +89,7 @@ fn drive(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         }
     } else {
         Effort {
-            budget: Duration::from_millis(200),
+            budget: Duration::from_millis(120),
             repetitions: 5,
             limit: Duration::from_secs(30),
             idle: Duration::from_secs(10),
@@ -97,7 +97,9 @@ fn drive(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     };
     let exe = std::env::current_exe()?;
     let fixture = fixture::Fixture::make()?;
-    let mut places = places::all(options.lazaret.as_deref(), &options.platform);
+    let platforms =
+        if options.platform.is_empty() { vec!["ptrace".to_owned()] } else { options.platform.clone() };
+    let mut places = places::all(options.lazaret.as_deref(), &platforms);
     let words =
         |list: &str| list.split(',').map(str::to_owned).filter(|word| !word.is_empty()).collect::<Vec<_>>();
     let (wanted, filter) = (words(&options.places), words(&options.rows));
