@@ -10,7 +10,7 @@ use super::ctl::{self, Request};
 use super::port::TrapPort;
 use super::process::Binding;
 use super::task::{Reply, Run, State, Task};
-use crate::{Event, Verdict, hostcalls};
+use crate::{Event, SyscallRequest, Verdict, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::{Condvar, Mutex};
 use rustix::thread::CpuSet;
@@ -23,9 +23,9 @@ const MICRO: u64 = 2_500;
 /// Calls are close when this long or less passes from an answer to the next request.
 const CLOSE: u64 = 14 * MICRO;
 /// This many close calls in a row make a task hot.
-const STREAK: u32 = 32;
+const STREAK: u32 = 16;
 /// A hot task that does not call for this long is hot no more.
-const QUIET: u64 = 200 * MICRO;
+const QUIET: u64 = 400 * MICRO;
 /// A turn of the loop that takes this long was preempted.
 const PREEMPTED: u64 = 60 * MICRO;
 /// A hot time worth its switching on has this many calls.
@@ -186,6 +186,7 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
             }
             stays
         });
+        // Looking more often takes the line away from the task between its stores, which costs more than the pause.
         core::hint::spin_loop();
     }
 }
@@ -251,23 +252,37 @@ fn serve(it: &mut Hot) -> bool {
     if seq == st.replied {
         return true;
     }
-    let request = match ctl::decode(it.bind.words()) {
-        Request::Light(request) => request,
+    let (request, light) = match ctl::decode(it.bind.words()) {
+        Request::Light(request) => (request, true),
         // A site that is to be rewritten is the worker's.
         Request::Syscall(_) if it.bind.process.sites.lock().note(ctl::rip(it.bind.words())) => return false,
-        Request::Syscall(request) => request,
+        Request::Syscall(request) => (request, false),
         _ => return false,
     };
     st.seq = seq;
     task.set_run(&mut st, Run::Handling);
     drop(st);
-    serve_light(task, &it.bind, seq, Event::Syscall(request), true)
+    let port = TrapPort::hot(task, it.bind.clone(), seq, &Event::Syscall(request));
+    let port = if light { port.light() } else { port };
+    serve_with(task, &it.bind, port, Event::Syscall(request), true)
 }
 
-/// Gives an event to the sink, `elsewhere` than on the task's processor, without a full port and carries out the verdict; the task is being handled. False if it
-/// parked or ended.
-pub fn serve_light(task: &Arc<Task>, bind: &Arc<Binding>, seq: u32, event: Event, elsewhere: bool) -> bool {
-    let mut port = TrapPort::hot(task, bind.clone(), seq, &event);
+/// Serves a call that came through a gate, on its task's processor, whose doorbell is in the state.
+pub fn serve_light(task: &Arc<Task>, bind: &Arc<Binding>, seq: u32, request: SyscallRequest) {
+    let event = Event::Syscall(request);
+    let port = TrapPort::hot(task, bind.clone(), seq, &event).light();
+    serve_with(task, bind, port, event, false);
+}
+
+/// Gives an event to the sink, `elsewhere` than on the task's processor, without a full port and carries out the
+/// verdict; the task is being handled. False if it parked or ended.
+fn serve_with(
+    task: &Arc<Task>,
+    bind: &Arc<Binding>,
+    mut port: TrapPort<'_>,
+    event: Event,
+    elsewhere: bool,
+) -> bool {
     let verdict = task.deliver(event, &mut port);
     let mut st = task.lock();
     if let Some(signal) = st.dead {

@@ -60,6 +60,8 @@ pub struct TrapPort<'a> {
     close: Option<u32>,
     /// Memory calls are left to the task.
     defer: bool,
+    /// They cannot be.
+    light: bool,
     /// Those left so far.
     queue: Vec<[u64; 7]>,
 }
@@ -115,8 +117,15 @@ impl<'a> TrapPort<'a> {
             lost: None,
             close: None,
             defer: false,
+            light: false,
             queue: Vec::new(),
         }
+    }
+
+    /// For a call that came through a gate: no batch can go back with its answer.
+    pub fn light(mut self) -> Self {
+        self.light = true;
+        self
     }
 
     /// Registers of a thread that has not been in guest code.
@@ -357,8 +366,8 @@ impl Port for TrapPort<'_> {
     }
 
     fn defer(&mut self) -> bool {
-        self.defer = true;
-        true
+        self.defer = !self.light;
+        self.defer
     }
 
     fn deferred(&self) -> Option<Token> {

@@ -267,7 +267,7 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
                         task.set_run(&mut st, Run::Handling);
                         task.rt.poller.observe(task, &mut st);
                         drop(st);
-                        poller::serve_light(task, &bind, seq, Event::Syscall(request), false);
+                        poller::serve_light(task, &bind, seq, request);
                         continue;
                     }
                     Request::Syscall(request) => {
