@@ -159,7 +159,7 @@ fn poll_cancelled() {
     let c = iocb(5, p[0], POLLIN as usize, 0, 0, 9);
     eq(submit(id, &[&c]), 1);
     err(sys!(SYS_io_cancel, id, &c, &mut [0i64; 4]), EINPROGRESS);
-    eq(&events(id, 1, 1)[0][..3], &[9, (&raw const c) as i64, 0]);
+    eq(&events(id, 1, 1)[0][..3], [9, (&raw const c) as i64, 0]);
     err(sys!(SYS_io_cancel, id, &c, &mut [0i64; 4]), EINVAL);
     err(sys!(SYS_io_cancel, id, bad(), 0), EFAULT);
     err(sys!(SYS_io_cancel, 0x1000, &c, 0), EINVAL);

@@ -140,8 +140,8 @@ fn dual_stack() {
     let c = tcp(AF_INET);
     ok(connect(c, &v4(LO4, p)));
     let s = ok(sys!(SYS_accept, six, 0, 0)) as i32;
-    eq(&name_of(SYS_getpeername, s)[8..24], &MAPPED);
-    eq(&name_of(SYS_getsockname, s)[8..24], &MAPPED);
+    eq(&name_of(SYS_getpeername, s)[8..24], MAPPED);
+    eq(&name_of(SYS_getsockname, s)[8..24], MAPPED);
     shut([six, four, c, s]);
 }
 
@@ -152,7 +152,7 @@ fn mapped_peer() {
     let p = u16::from_be_bytes([a[2], a[3]]);
     ok(connect(c, &v6(MAPPED, p)));
     let s = ok(sys!(SYS_accept, l, 0, 0)) as i32;
-    eq(&name_of(SYS_getpeername, s)[4..8], &LO4);
+    eq(&name_of(SYS_getpeername, s)[4..8], LO4);
     shut([l, c, s]);
 }
 
@@ -269,8 +269,11 @@ fn urgent_poll() {
     shut([c, s]);
 }
 
+/// A control message: level, type, body.
+type Control = (i32, i32, Vec<u8>);
+
 /// Receives one datagram: count, control messages, flags.
-fn receive(fd: i32, room: usize) -> (i64, Vec<(i32, i32, Vec<u8>)>, i32) {
+fn receive(fd: i32, room: usize) -> (i64, Vec<Control>, i32) {
     let mut data = [0u8; 64];
     let mut control = vec![0u8; 256];
     let mut iov = iovec { iov_base: data.as_mut_ptr().cast(), iov_len: 64 };
@@ -577,7 +580,7 @@ fn udp_connected() {
     let mut buf = [0u8; 8];
     eq(recv(a, &mut buf, 0), 3);
     err(recv(a, &mut buf, MSG_DONTWAIT), EAGAIN);
-    eq(&name_of(SYS_getpeername, a)[2..4], &port(b).to_be_bytes());
+    eq(&name_of(SYS_getpeername, a)[2..4], port(b).to_be_bytes());
     shut([a, b, other]);
 }
 

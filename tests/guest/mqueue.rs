@@ -61,14 +61,14 @@ fn open_modes() {
 
 fn attributes() {
     let fd = queue(3, 100);
-    eq(&attr(fd)[..4], &[0, 3, 100, 0]);
+    eq(&attr(fd)[..4], [0, 3, 100, 0]);
     eq(send(fd, b"x", 0), 0);
     eq(attr(fd)[3], 1);
     shut([fd]);
     let name = c"guest-default";
     sys!(SYS_mq_unlink, name);
     let fd = ok(open(name, O_RDWR | O_CREAT, 0)) as i32;
-    eq(&attr(fd)[..4], &[0, 10, 8192, 0]);
+    eq(&attr(fd)[..4], [0, 10, 8192, 0]);
     ok(sys!(SYS_mq_unlink, name));
     shut([fd]);
     let bads: [[i64; 8]; 3] =
@@ -84,7 +84,7 @@ fn priorities() {
     for (text, prio) in [(b"a1", 1), (b"c5", 5), (b"b1", 1), (b"d5", 5), (b"e0", 0)] {
         eq(send(fd, text, prio), 0);
     }
-    let got: Vec<_> = (0..5).map(|_| recv(fd, 100)).map(|(r, t, p)| (r, t, p)).collect();
+    let got: Vec<_> = (0..5).map(|_| recv(fd, 100)).collect();
     let want = [(b"c5", 5u32), (b"d5", 5), (b"a1", 1), (b"b1", 1), (b"e0", 0)];
     for (g, (t, p)) in got.into_iter().zip(want) {
         eq(g, (2, t.to_vec(), p));
@@ -240,9 +240,9 @@ fn set_flags() {
     let fd = queue(1, 10);
     let mut old = [9i64; 8];
     eq(sys!(SYS_mq_getsetattr, fd, &[i64::from(O_NONBLOCK), 5, 5, 5, 0, 0, 0, 0], &mut old), 0);
-    eq(&old[..4], &[0, 1, 10, 0]);
+    eq(&old[..4], [0, 1, 10, 0]);
     err(recv(fd, 10).0, EAGAIN);
-    eq(&attr(fd)[..3], &[i64::from(O_NONBLOCK), 1, 10]);
+    eq(&attr(fd)[..3], [i64::from(O_NONBLOCK), 1, 10]);
     err(sys!(SYS_mq_getsetattr, fd, &[1i64, 0, 0, 0, 0, 0, 0, 0], 0), EINVAL);
     eq(sys!(SYS_mq_getsetattr, fd, &[0i64; 8], 0), 0);
     eq(attr(fd)[0], 0);
@@ -282,7 +282,7 @@ fn in_dev_mqueue() {
     // Made as a file.
     drop(std::fs::File::create(path).unwrap());
     let other = ok(open(name, O_RDWR, 0)) as i32;
-    eq(&attr(other)[..3], &[0, 10, 8192]);
+    eq(&attr(other)[..3], [0, 10, 8192]);
     ok(sys!(SYS_mq_unlink, name));
     shut([fd, other]);
 }

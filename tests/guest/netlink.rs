@@ -194,7 +194,7 @@ fn acknowledgement() {
     let n = ok(sys!(SYS_recvfrom, fd, &mut b, 128, 0, 0, 0));
     eq(n, 36);
     eq(u16::from_ne_bytes([b[4], b[5]]), NLMSG_ERROR as u16);
-    eq(&b[16..20], &[0; 4]);
+    eq(&b[16..20], [0; 4]);
     shut([fd]);
 }
 
@@ -244,9 +244,9 @@ fn diag_of_a_listener() {
     let row = found.iter().find(|(_, b)| b[4..6] == a[2..4]);
     let Some((_, row)) = row else { skip("the listener is not listed") };
     eq((row[0], row[1]), (AF_INET as u8, 10));
-    eq(&row[8..12], &[127, 0, 0, 1]);
+    eq(&row[8..12], [127, 0, 0, 1]);
     // Connections that wait, and how many may.
-    eq(&row[56..64], &[0, 0, 0, 0, 7, 0, 0, 0]);
+    eq(&row[56..64], [0, 0, 0, 0, 7, 0, 0, 0]);
     shut([fd as i32, l]);
 }
 
@@ -260,13 +260,13 @@ fn interface_requests() {
     let fd = ok(sys!(SYS_socket, AF_INET, SOCK_DGRAM, 0)) as i32;
     let mut r = request(b"lo");
     ok(sys!(SYS_ioctl, fd, SIOCGIFINDEX, &mut r));
-    eq(&r[16..20], &1i32.to_ne_bytes());
+    eq(&r[16..20], 1i32.to_ne_bytes());
     let mut r = request(b"lo");
     ok(sys!(SYS_ioctl, fd, SIOCGIFMTU, &mut r));
-    eq(&r[16..20], &65536i32.to_ne_bytes());
+    eq(&r[16..20], 65536i32.to_ne_bytes());
     let mut r = request(b"lo");
     ok(sys!(SYS_ioctl, fd, SIOCGIFHWADDR, &mut r));
-    eq(&r[16..18], &772u16.to_ne_bytes());
+    eq(&r[16..18], 772u16.to_ne_bytes());
     let mut r = request(b"lo");
     ok(sys!(SYS_ioctl, fd, SIOCGIFFLAGS, &mut r));
     eq(u16::from_ne_bytes([r[16], r[17]]) & IFF_LOOPBACK as u16, IFF_LOOPBACK as u16);
@@ -276,10 +276,10 @@ fn interface_requests() {
     eq(&r[..3], b"lo\0");
     let mut r = request(b"lo");
     if sys!(SYS_ioctl, fd, SIOCGIFADDR, &mut r) == 0 {
-        eq(&r[16..24], &[2, 0, 0, 0, 127, 0, 0, 1]);
+        eq(&r[16..24], [2, 0, 0, 0, 127, 0, 0, 1]);
         let mut r = request(b"lo");
         ok(sys!(SYS_ioctl, fd, SIOCGIFNETMASK, &mut r));
-        eq(&r[16..24], &[2, 0, 0, 0, 255, 0, 0, 0]);
+        eq(&r[16..24], [2, 0, 0, 0, 255, 0, 0, 0]);
     }
     shut([fd]);
 }
