@@ -88,7 +88,7 @@ fn registers_kept() {
     for bytes in [first(SYS_getppid), second()] {
         let code = Code::new(&bytes);
         for _ in 0..OFTEN {
-            let at = code.entry(if bytes.len() > 10 { 12 } else { 0 }) as u64;
+            let at = code.entry(if bytes.len() > 10 { 12 } else { 0 }) as usize as u64;
             let mut out = [0u64; 9];
             unsafe {
                 std::arch::asm!(

@@ -3,8 +3,11 @@
 use std::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
 use std::fmt::Write;
 
-/// Linux's names of feature bits: leaf, subleaf, register (a, b, c, d), bit and name (arch/x86/include/asm/cpufeatures.h).
-const FLAGS: &[(u32, u32, u8, &[(u8, &str)])] = &[
+/// Leaf, subleaf, register (`a` to `d`), and the flags by bit.
+type Flags = (u32, u32, u8, &'static [(u8, &'static str)]);
+
+/// Linux's names of feature bits (arch/x86/include/asm/cpufeatures.h).
+const FLAGS: &[Flags] = &[
     (
         1,
         0,
