@@ -10,8 +10,20 @@ const PLATFORM: &str = "ptrace";
 #[test]
 fn the_filter_is_narrow() {
     let calls: Vec<_> = platform::guestfilter::ptrace_rules().iter().map(|rule| rule.call).collect();
-    let injected =
-        ["doorbell", "pause", "mmap", "munmap", "mprotect", "mremap", "madvise", "close", "exit", "clone"];
+    let injected = [
+        "doorbell",
+        "pause",
+        "mmap",
+        "munmap",
+        "mprotect",
+        "mremap",
+        "madvise",
+        "membarrier",
+        "close",
+        "getrusage",
+        "exit",
+        "clone",
+    ];
     assert!(calls.iter().all(|call| injected.contains(call)), "{calls:?}");
     assert!(injected.iter().all(|call| calls.contains(call)), "{calls:?}");
     assert_eq!(calls.iter().filter(|call| **call == "clone").count(), 2);
