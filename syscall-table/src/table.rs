@@ -353,7 +353,7 @@ macro_rules! for_each_syscall {
             [321, bpf, (cmd: BpfCmd, attr: InBuf, size: u32), Missing, ""],
             [322, execveat, (dirfd: DirFd, path: Path, argv: CStrArray, envp: CStrArray, flags: AtFlags), Partial(execve::execveat), "as execve"],
             [323, userfaultfd, (flags: UserfaultfdFlags), Missing, ""],
-            [324, membarrier, (cmd: MembarrierCmd, flags: u32, cpu_id: i32), Partial(membarrier::membarrier), "no global commands, no restartable sequences"],
+            [324, membarrier, (cmd: MembarrierCmd, flags: u32, cpu_id: i32), Partial(membarrier::membarrier), "of the global commands GLOBAL alone; no restartable sequences"],
             [325, mlock2, (addr: Addr, len: usize, flags: MlockFlags), Partial(mlock::mlock2), "as mlock"],
             [326, copy_file_range, (fd_in: Fd, off_in: InOut<i64>, fd_out: Fd, off_out: InOut<i64>, len: usize, flags: NoFlags), Partial(sendfile::copy_file_range), "bytes are copied"],
             [327, preadv2, (fd: Fd, iov: InSlice<Iovec>, iovcnt: usize, pos_l: u64, pos_h: u64, flags: RwFlags), Full(read::preadv2), ""],

@@ -45,6 +45,7 @@ impl Stack {
     /// With what [`start`] pops.
     fn top(&self, body: Body, arg: u64) -> usize {
         let top = self.0 + Self::SIZE - 64;
+        // SAFETY: both words lie in the mapping, and nothing runs on it yet.
         unsafe {
             (top as *mut u64).write(arg);
             (top as *mut u64).add(1).write(body as *const () as u64);
@@ -63,6 +64,7 @@ impl Drop for Stack {
 fn start(flags: u64, stack: &Stack, ids: (usize, usize, u64), body: Body, arg: u64) -> i64 {
     let top = stack.top(body, arg);
     let ret: i64;
+    // SAFETY: the child runs on a stack of its own and never returns here; the parent's registers are named.
     unsafe {
         std::arch::asm!(
             "syscall", "test rax, rax", "jnz 2f",
@@ -89,6 +91,7 @@ fn wait_zero(word: &AtomicI32) {
 }
 
 extern "C" fn add_one(at: u64) -> i32 {
+    // SAFETY: the argument is the address of the caller's word, which outlives the child.
     unsafe { (*(at as *const AtomicU64)).fetch_add(1, SeqCst) };
     0
 }
@@ -130,6 +133,7 @@ fn go_thread() {
 
 extern "C" fn open_null(at: u64) -> i32 {
     let fd = sys!(SYS_open, c"/dev/null", O_RDONLY);
+    // SAFETY: the argument is the address of the caller's word, which outlives the child.
     unsafe { (*(at as *const AtomicU64)).store(fd as u64, SeqCst) };
     9
 }
@@ -159,6 +163,7 @@ fn own_files() {
 extern "C" fn to_root(at: u64) -> i32 {
     let moved = sys!(SYS_chdir, c"/");
     let old = sys!(SYS_umask, 0o123);
+    // SAFETY: the argument is the address of the caller's word, which outlives the child.
     unsafe { (*(at as *const AtomicU64)).store((moved + old) as u64, SeqCst) };
     8
 }
@@ -264,6 +269,7 @@ fn settid_of_a_process() {
         let (mut parent_word, mut child_word) = (0i32, 7i32);
         let (a, b) = (&raw mut parent_word, &raw mut child_word);
         let pid = sys!(SYS_clone, PARENT_SETTID | CHILD_SETTID | CHILD_CLEARTID | CHLD, 0, a, b, 0);
+        // SAFETY: both point to variables of this function; the kernel writes them.
         let seen = unsafe { (a.read_volatile(), b.read_volatile()) };
         if pid == 0 {
             let own = sys!(SYS_getpid) as i32;
@@ -301,6 +307,7 @@ fn thread_pidfd() {
             skip("the kernel has no descriptors for threads");
         }
         ok(tid);
+        // SAFETY: a variable of this function, which the kernel wrote.
         let fd = unsafe { (&raw const fd).read_volatile() };
         let mut p = pollfd { fd, events: POLLIN, revents: 0 };
         eq(sys!(SYS_poll, &mut p, 1, 2000), 1);
@@ -323,9 +330,11 @@ fn pidfd_and_settid() {
     if pid == 0 {
         child::exit_now(1);
     }
-    eq(i64::from(unsafe { (&raw const tid).read_volatile() }), ok(pid));
+    // SAFETY: variables of this function, which the kernel wrote.
+    let (tid, fd) = unsafe { ((&raw const tid).read_volatile(), (&raw const fd).read_volatile()) };
+    eq(i64::from(tid), ok(pid));
     exits(pid as i32, 1);
-    eq(sys!(SYS_close, unsafe { (&raw const fd).read_volatile() }), 0);
+    eq(sys!(SYS_close, fd), 0);
     err(clone3(&Args { flags: PIDFD | DETACHED, exit_signal: CHLD, ..Args::default() }), EINVAL);
 }
 
@@ -395,6 +404,7 @@ fn spawn_flags() {
                 ..Args::default()
             };
             let pid: i64;
+            // SAFETY: as in `start`.
             unsafe {
                 std::arch::asm!(
                     "syscall", "test rax, rax", "jnz 2f",
@@ -551,6 +561,7 @@ fn robust_word_of_a_killed_process() {
     in_child(|| {
         let (prot, flags) = (PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
         let at = ok(sys!(SYS_mmap, 0, 4096, prot, flags, -1, 0)) as usize;
+        // SAFETY: a fresh mapping of zeros, which is a valid Lock; only the child uses this reference.
         let lock = unsafe { &mut *(at as *mut Lock) };
         let pid = child(|| {
             let head = [at as u64, 8, 0];
@@ -561,6 +572,7 @@ fn robust_word_of_a_killed_process() {
             1
         });
         killed_by(pid, SIGKILL);
+        // SAFETY: the mapping is still there, and the child that wrote it has ended.
         let lock = unsafe { &*(at as *const Lock) };
         eq(lock.word.load(SeqCst) as u32 & 0x7fff_ffff, 0x4000_0000 | pid as u32 & 0x4000_0000);
     });

@@ -168,16 +168,21 @@ fn nanosleep_by_cpu_errors() {
 fn nanosleep_remaining() {
     let _on = sig::on(SIGALRM, 0);
     for clock in [CLOCK_MONOTONIC, CLOCK_REALTIME] {
-        let armed = now(CLOCK_MONOTONIC);
-        ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 0, 0, 50_000], 0));
-        let mut rest = [0i64; 2];
-        let begin = now(CLOCK_MONOTONIC);
-        err(sys!(SYS_clock_nanosleep, clock, 0, &[1i64, 0], &mut rest), EINTR);
-        let end = now(CLOCK_MONOTONIC);
-        let rest = rest[0] * 1_000_000_000 + rest[1];
-        check(end - armed >= 50_000_000, "not before the signal");
-        // The sleep itself begins at some time between `begin` and the signal.
-        check((1_000_000_000 - (end - begin)..1_000_000_000).contains(&rest), "what is left is exact");
+        let mut least = i64::MAX;
+        for _ in 0..3 {
+            let armed = now(CLOCK_MONOTONIC);
+            ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 0, 0, 50_000], 0));
+            let mut rest = [0i64; 2];
+            let begin = now(CLOCK_MONOTONIC);
+            err(sys!(SYS_clock_nanosleep, clock, 0, &[1i64, 0], &mut rest), EINTR);
+            let end = now(CLOCK_MONOTONIC);
+            let rest = rest[0] * 1_000_000_000 + rest[1];
+            check(end - armed >= 50_000_000, "not before the signal");
+            check((1_000_000_000 - (end - begin)..1_000_000_000).contains(&rest), "what is left is exact");
+            least = least.min(rest);
+        }
+        // A sleep that begins late after its timer leaves more; of three, one is in time.
+        check(least <= 955_000_000, "the signal came after 50 ms");
     }
     // Absolute sleeps leave it alone.
     ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 0, 0, 10_000], 0));

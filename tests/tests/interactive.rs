@@ -5,10 +5,9 @@
 
 mod support;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use std::path::Path;
+use libtest_mimic::Arguments;
 use std::time::Duration;
-use support::{Place, Who, command, expectations, listed, run, weigh};
+use support::{contexts, present, same};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -138,47 +137,13 @@ done"#,
     ),
 ];
 
-fn present(program: &str) -> bool {
-    ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|d| Path::new(d).join(program).exists())
-}
-
-fn same(platform: &'static str, who: Who, text: &str) -> Result<(), String> {
-    let argv = ["/bin/sh", "-c", text];
-    let native = run(&mut command(Place::Native, who, &[], &argv), LIMIT, b"");
-    let inside = run(&mut command(Place::Inside(platform), who, &[], &argv), LIMIT, b"");
-    if native.code().is_some() && native.code() == inside.code() && native.stdout == inside.stdout {
-        return Ok(());
-    }
-    Err(format!(
-        "native {}, inside {}\n--- native\n{}\n--- inside\n{}",
-        native.brief(),
-        inside.brief(),
-        native.out(),
-        inside.out()
-    ))
-}
-
 fn main() {
     let args = Arguments::from_args();
-    let expected = expectations();
     let mut trials = Vec::new();
-    for platform in support::PLATFORMS {
-        if let Some(why) = support::unusable(platform) {
-            eprintln!("interactive: not run on {platform}: {why}");
-            continue;
-        }
-        for who in [Who::Caller, Who::Ordinary] {
-            if who == Who::Ordinary && !support::is_root() {
-                continue;
-            }
-            let suffix = if who == Who::Ordinary { "-user" } else { "" };
-            for (name, program, text) in SAME {
-                let entry = listed(&expected, "interactive", name, platform).cloned();
-                let trial = Trial::test(format!("{platform}{suffix}/{name}"), move || {
-                    weigh(entry.as_ref(), same(platform, who, text)).map_err(Failed::from)
-                });
-                trials.push(trial.with_ignored_flag(!present(program)));
-            }
+    for c in contexts() {
+        for (name, program, text) in SAME {
+            let trial = c.trial("interactive", name, move |c| same(c, text, LIMIT));
+            trials.push(trial.with_ignored_flag(!present(program)));
         }
     }
     let end = libtest_mimic::run(&args, trials);

@@ -1,6 +1,7 @@
 //! What the test programs share: where the binaries are, how to run one inside and as whom, with a time limit.
 #![allow(dead_code)] // each test program uses a part
 
+use libtest_mimic::{Failed, Trial};
 use serde::Deserialize;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -292,4 +293,152 @@ pub fn weigh(listed: Option<&Expected>, outcome: Result<(), String>) -> Result<(
 pub fn listed<'a>(all: &'a [Expected], verb: &str, case: &str, platform: &str) -> Option<&'a Expected> {
     all.iter()
         .find(|e| e.verb == verb && e.case == case && e.platform.as_deref().is_none_or(|p| p == platform))
+}
+
+/// A check of a whole command.
+pub type Check = fn(&Ctx) -> Result<(), Failed>;
+
+/// Where and as whom a check runs.
+#[derive(Clone, Copy)]
+pub struct Ctx {
+    pub platform: &'static str,
+    pub who: Who,
+}
+
+/// How long a command may take.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+impl Ctx {
+    pub fn inside(&self, options: &[&str], argv: &[&str]) -> Output {
+        run(&mut command(Place::Inside(self.platform), self.who, options, argv), LIMIT, b"")
+    }
+    pub fn sh(&self, options: &[&str], script: &str) -> Output {
+        self.inside(options, &["/bin/sh", "-c", script])
+    }
+
+    /// A test of this place, judged in the light of expect.toml, where its program is the verb `verb`.
+    pub fn trial(
+        self,
+        verb: &'static str,
+        name: &str,
+        check: impl FnOnce(&Ctx) -> Result<(), Failed> + Send + 'static,
+    ) -> Trial {
+        let suffix = if self.who == Who::Ordinary { "-user" } else { "" };
+        let case = name.to_owned();
+        Trial::test(format!("{}{suffix}/{name}", self.platform), move || {
+            let text = check(&self).map_err(|f| f.message().unwrap_or("no reason").to_owned());
+            weigh(listed(&expectations(), verb, &case, self.platform), text).map_err(Failed::from)
+        })
+    }
+}
+
+/// Both platforms as far as they work here, as the caller and, when that is root, as an ordinary user.
+pub fn contexts() -> Vec<Ctx> {
+    let mut all = Vec::new();
+    for platform in PLATFORMS {
+        if let Some(why) = unusable(platform) {
+            eprintln!("not run on {platform}: {why}");
+            continue;
+        }
+        all.push(Ctx { platform, who: Who::Caller });
+        if is_root() {
+            all.push(Ctx { platform, who: Who::Ordinary });
+        }
+    }
+    all
+}
+
+/// `/bin/sh -c`
+pub fn shell(text: &str) -> [&str; 3] {
+    ["/bin/sh", "-c", text]
+}
+
+/// Whether a program is installed.
+pub fn present(program: &str) -> bool {
+    ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|d| Path::new(d).join(program).exists())
+}
+
+/// Says what was expected of an output.
+pub fn fail(what: &str, o: &Output) -> Failed {
+    format!("{what}: {}; stdout {:?}", o.brief(), o.out().chars().take(300).collect::<String>()).into()
+}
+
+/// This exit status and this standard output.
+pub fn expect(o: &Output, code: i32, out: &str) -> Result<(), Failed> {
+    if o.code() == Some(code) && o.out() == out {
+        Ok(())
+    } else {
+        Err(fail(&format!("wanted exit {code} and {out:?}"), o))
+    }
+}
+
+/// A host directory the test's user may write to; gone when dropped.
+/// Reads the line `ready` from a child.
+pub fn wait_ready(child: &mut std::process::Child) -> Result<(), Failed> {
+    use std::io::Read;
+    let fd = child.stdout.as_mut().ok_or("no stdout")?;
+    let mut got = Vec::new();
+    let begin = std::time::Instant::now();
+    while !got.ends_with(b"ready\n") {
+        let mut p =
+            libc::pollfd { fd: std::os::fd::AsRawFd::as_raw_fd(fd), events: libc::POLLIN, revents: 0 };
+        let mut b = [0u8; 1];
+        if begin.elapsed() > Duration::from_secs(10)
+            || (unsafe { libc::poll(&mut p, 1, 1000) } == 1 && fd.read(&mut b)? == 0)
+        {
+            unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+            let _ = child.wait();
+            return Err(format!("never ready: {:?}", String::from_utf8_lossy(&got)).into());
+        }
+        if p.revents & libc::POLLIN != 0 {
+            got.push(b[0]);
+        }
+    }
+    Ok(())
+}
+
+fn first_difference(a: &str, b: &str) -> String {
+    let (mut x, mut y) = (a.lines(), b.lines());
+    for n in 1.. {
+        match (x.next(), y.next()) {
+            (None, None) => break,
+            (l, r) if l == r => {}
+            (l, r) => return format!("line {n}: native {l:?}, inside {r:?}"),
+        }
+    }
+    "only in line ends".into()
+}
+
+/// Shell text ends alike and prints the same natively and inside.
+pub fn same(c: &Ctx, text: &str, limit: Duration) -> Result<(), Failed> {
+    let native = run(&mut command(Place::Native, c.who, &[], &shell(text)), limit, b"");
+    let inside = run(&mut command(Place::Inside(c.platform), c.who, &[], &shell(text)), limit, b"");
+    let mut bad = String::new();
+    if native.code().is_none() || native.code() != inside.code() {
+        bad += &format!("  native {}, inside {}\n", native.brief(), inside.brief());
+    }
+    if native.stdout != inside.stdout {
+        bad += &format!("  stdout differs, {}\n", first_difference(&native.out(), &inside.out()));
+    }
+    // A failing program is followed by lines about gaps, which are lazaret's own.
+    let own = |e: &str| {
+        e.lines().filter(|l| !l.starts_with("lazaret:")).map(|l| format!("{l}\n")).collect::<String>()
+    };
+    if native.err() != own(&inside.err()) {
+        bad += &format!("  stderr differs, {}\n", first_difference(&native.err(), &inside.err()));
+    }
+    if bad.is_empty() { Ok(()) } else { Err(bad.into()) }
+}
+
+/// All of these processes end soon.
+pub fn all_end(all: &[u32]) -> Result<(), Failed> {
+    if until(Duration::from_secs(5), || alive(all).is_empty()) {
+        return Ok(());
+    }
+    let left = alive(all);
+    // SAFETY: kill(2) has no memory to misuse.
+    left.iter().for_each(|p| unsafe {
+        libc::kill(*p as i32, libc::SIGKILL);
+    });
+    Err(format!("{} processes stay", left.len()).into())
 }

@@ -7,10 +7,11 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
-use support::{ORDINARY, Place, Who, alive, bins, command, expectations, family, listed, until, weigh};
+use support::{
+    ORDINARY, Place, Who, all_end, bins, command, expectations, family, listed, present, until, weigh,
+};
 
 /// How long a session may take.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -118,6 +119,24 @@ const SESSIONS: &[Session] = &[
             ("$ ", Type("exit 7\n")),
         ],
         status: 7,
+    },
+    Session {
+        name: "stays_one",
+        needs: "stty",
+        run: Alone(&["/bin/sh", "-c", "test -t 0 && test -t 1 && echo tty; stty size; exit 6"]),
+        steps: &[("tty\n33 99\n", Type(""))],
+        status: 6,
+    },
+    Session {
+        name: "interrupt_caught",
+        needs: "sh",
+        run: Alone(&[
+            "/bin/sh",
+            "-c",
+            "trap 'echo caught; exit 9' INT; echo go; while :; do sleep 0.05; done",
+        ]),
+        steps: &[("go\n", Type("\x03")), ("caught\n", Type(""))],
+        status: 9,
     },
     Session {
         name: "interrupt",
@@ -353,15 +372,7 @@ fn hangup(place: Place, who: Who) -> Result<(), Failed> {
     if code != Some(129) {
         return Err(format!("status {code:?}").into());
     }
-    if until(Duration::from_secs(3), || alive(&all).is_empty()) {
-        Ok(())
-    } else {
-        Err("processes stay".into())
-    }
-}
-
-fn present(program: &str) -> bool {
-    ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|d| Path::new(d).join(program).exists())
+    all_end(&all)
 }
 
 fn main() {

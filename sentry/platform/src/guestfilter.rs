@@ -66,8 +66,10 @@ const ADVICE: Names = &[
     (103, "GUARD_REMOVE"),
 ];
 
-/// membarrier commands that reach the caller's own threads alone.
+/// membarrier commands: those for the caller's own threads, and the one that waits until every thread of the machine has
+/// passed a barrier by itself, which asks nothing of the others.
 const BARRIERS: Names = &[
+    (0x1, "GLOBAL"),
     (0x8, "PRIVATE_EXPEDITED"),
     (0x10, "REGISTER_PRIVATE_EXPEDITED"),
     (0x20, "PRIVATE_EXPEDITED_SYNC_CORE"),
@@ -144,7 +146,7 @@ const RULES: &[Rule] = &[
         "membarrier",
         324,
         &[OneOf(0, BARRIERS), Is(1, 0)],
-        "memory barriers on the guest's own threads",
+        "memory barriers among the guest's own threads",
     ),
     Rule::new("close", 3, &[], "descriptors live only while they are mapped"),
     Rule::new("clone", 56, &[Is(0, layout::CLONE_THREAD_FLAGS)], "a task's thread"),

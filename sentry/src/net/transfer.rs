@@ -44,6 +44,9 @@ impl Socket {
     fn ask_kernel(&self, cx: &Cx, data: &[u8], to: Option<Addr>) -> SysResult<usize> {
         let remote = to.unwrap_or_else(|| self.state.lock().remote.clone());
         if matches!(remote, Addr::Netlink(port, groups) if port != 0 || groups != 0) {
+            if !cx.task.creds().capable(CAP_NET_ADMIN) {
+                return Err(Errno::EPERM.into());
+            }
             // Between guests, or to a group: there is nobody.
             return Err(Errno::ECONNREFUSED.into());
         }

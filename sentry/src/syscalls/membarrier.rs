@@ -6,8 +6,9 @@ use crate::fail::{Fail, SysResult};
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
-/// What the host does for a guest process's own threads.
-const OWN: i32 = MEMBARRIER_CMD_PRIVATE_EXPEDITED
+/// What the host does for a guest process.
+const OWN: i32 = MEMBARRIER_CMD_GLOBAL
+    | MEMBARRIER_CMD_PRIVATE_EXPEDITED
     | MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED
     | MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE
     | MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE;
