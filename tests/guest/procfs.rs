@@ -321,6 +321,17 @@ fn undumpable() {
         eq((s.st_uid, s.st_gid), (0, 0));
         let s = stat_of("/proc/self");
         eq(i64::from(s.st_uid), sys!(SYS_geteuid));
+        let s = stat_of("/proc/self/fdinfo");
+        eq(i64::from(s.st_uid), sys!(SYS_geteuid));
+        // Its own descriptors it sees all the same.
+        let s = stat_of("/proc/self/fd");
+        eq((s.st_uid, s.st_gid, s.st_mode & 0o777), (0, 0, 0o500));
+        let fd = ok(open("/proc/self/fd", O_RDONLY | O_DIRECTORY));
+        eq(std::fs::read_dir("/proc/self/fd").unwrap().count() > 1, true);
+        stat_of(&format!("/proc/self/fd/{fd}"));
+        check(text(&format!("/proc/self/fdinfo/{fd}")).starts_with("pos:"), "fdinfo");
+        let opens = open("/proc/self/environ", O_RDONLY);
+        if sys!(SYS_geteuid) == 0 { ok(opens) } else { err(opens, EACCES); 0 };
     });
 }
 

@@ -113,6 +113,11 @@ pub trait Inode: Any + Send + Sync {
         Err(Errno::EPERM.into())
     }
 
+    /// Whether this task may open or search it whatever its mode says.
+    fn admits(&self, task: &Task) -> bool {
+        false
+    }
+
     /// How the names of this directory may be remembered.
     fn caching(&self) -> Caching {
         Caching::Keep

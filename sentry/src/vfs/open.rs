@@ -190,7 +190,7 @@ impl Vfs {
         }
         if !created {
             let (creds, attr) = (task.creds(), inode.attr()?);
-            perm::check(&creds, &attr, want)?;
+            perm::check_inode(task, &creds, inode, &attr, want)?;
             if flags & O_NOATIME != 0 && !perm::owns(&creds, &attr) {
                 return Err(Errno::EPERM.into());
             }

@@ -47,6 +47,17 @@ pub fn check(creds: &Creds, attr: &Attr, want: u32) -> SysResult<()> {
     if override_all || override_read { Ok(()) } else { Err(Errno::EACCES.into()) }
 }
 
+/// As [`check`] of `inode` with these attributes, which may let `task` in all the same ([`Inode::admits`]).
+pub fn check_inode(
+    task: &Task,
+    creds: &Creds,
+    inode: &Arc<dyn Inode>,
+    attr: &Attr,
+    want: u32,
+) -> SysResult<()> {
+    check(creds, attr, want).or_else(|fail| if inode.admits(task) { Ok(()) } else { Err(fail) })
+}
+
 /// Whether the task owns the inode or may act as if.
 pub fn owns(creds: &Creds, attr: &Attr) -> bool {
     creds.fsuid == attr.uid || capable(creds, cap::FOWNER)

@@ -163,7 +163,8 @@ impl<'a> Walk<'a> {
             if !at.inode().is_dir() {
                 return Err(Errno::ENOTDIR.into());
             }
-            perm::check(&self.creds, &at.inode().attr()?, perm::EXEC)?;
+            let inode = at.inode();
+            perm::check_inode(self.task, &self.creds, inode, &inode.attr()?, perm::EXEC)?;
             if last && parent {
                 return Ok(Ended::Last(Last { dir: at, name: name.to_vec(), slash }));
             }

@@ -62,10 +62,14 @@ impl Who {
     }
 }
 
-/// Owner of a process's files: root's when it is not dumpable (prctl(2), PR_SET_DUMPABLE).
-fn owner(process: &Process, directory: bool) -> (u32, u32) {
+/// Mode of the directories that stay the user's whatever the process has set.
+const OPEN_DIR: u32 = 0o555;
+
+/// Owner of a process's files and of its directories but those of [`OPEN_DIR`]: root when it is not dumpable (prctl(2),
+/// PR_SET_DUMPABLE).
+fn owner(process: &Process, open_dir: bool) -> (u32, u32) {
     use std::sync::atomic::Ordering::Relaxed;
-    if !directory && process.dumpable.load(Relaxed) != 1 {
+    if !open_dir && process.dumpable.load(Relaxed) != 1 {
         return (0, 0);
     }
     let creds = process.creds();
@@ -131,8 +135,9 @@ impl Dir {
         Arc::new(Dir { who: self.who, what, process: self.process.clone() })
     }
 
+    /// Owner of what is in it.
     fn owner(&self) -> (u32, u32) {
-        owner(&self.process, matches!(self.what, What::Process | What::Thread))
+        owner(&self.process, false)
     }
 
     fn entry(&self, asker: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
@@ -165,9 +170,14 @@ impl Inode for Dir {
         let mode = match self.what {
             What::Fds | What::MapFiles => 0o500,
             What::Namespaces => 0o511,
-            _ => 0o555,
+            _ => OPEN_DIR,
         };
-        Ok(FS.attr(self.number(b""), S_IFDIR | mode, self.owner()))
+        Ok(FS.attr(self.number(b""), S_IFDIR | mode, owner(&self.process, mode == OPEN_DIR)))
+    }
+
+    fn admits(&self, task: &Task) -> bool {
+        // Its own descriptors, even where they are root's.
+        self.what == What::Fds && Arc::ptr_eq(&task.process, &self.process)
     }
 
     fn caching(&self) -> Caching {
@@ -211,7 +221,7 @@ impl Inode for Dir {
             What::FdInfos => {
                 let fd = number(name).ok_or(Errno::ENOENT)?;
                 who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
-                Ok(super::text(self.number(name), 0o400, self.owner(), move |asker| {
+                Ok(super::text(self.number(name), 0o444, self.owner(), move |asker| {
                     let (file, cloexec) = who.traced(asker)?.files().get_with_flag(fd)?;
                     let flags = file.flags() | if cloexec { 0o2_000_000 } else { 0 };
                     let mount = file.path.as_ref().map_or(1, |p| p.mount.id);
