@@ -5,7 +5,7 @@ use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::ipc::epoll::Epoll;
 use crate::task::Task;
-use crate::task::privilege::may_inspect;
+use crate::task::access::may_inspect;
 use crate::vfs::file::File;
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::ipc::install_file;
-use crate::task::privilege::may_inspect;
+use crate::task::access::may_inspect;
 use crate::task::{Process, Task, pidfd};
 use std::sync::Arc;
 use syscall_table::abi::clone::*;

@@ -4,10 +4,8 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::mm::Mm;
-use crate::task::Task;
+use crate::task::access::may_inspect;
 use crate::vfs::io::{read_iovec, with_scratch};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use syscall_table::abi::readv::{Iovec, MAX_RW_COUNT, UIO_MAXIOV};
 use syscall_table::errno::Errno;
 
@@ -40,15 +38,6 @@ pub fn process_vm_writev(
     transfer(cx, pid, (local_iov.addr(), liovcnt), (remote_iov.addr(), riovcnt), flags, true)
 }
 
-/// Whether the caller may reach into the memory of `target` (PTRACE_MODE_ATTACH_REALCREDS, ptrace(2)).
-pub(super) fn may_access(task: &Task, target: &Task) -> bool {
-    if Arc::ptr_eq(&task.process, &target.process) {
-        return true;
-    }
-    let dumpable = target.process.dumpable.load(Ordering::Relaxed) == 1;
-    task.creds().may_trace(&target.creds(), dumpable)
-}
-
 fn transfer(
     cx: &mut Cx,
     pid: Pid,
@@ -72,7 +61,7 @@ fn transfer(
         return Ok(0);
     }
     let target = cx.kernel().tree.task(pid.raw())?;
-    if !may_access(cx.task, &target) {
+    if !may_inspect(cx.task, &target) {
         return Err(Errno::EPERM.into());
     }
     let mm = target.mm();

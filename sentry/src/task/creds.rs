@@ -122,15 +122,6 @@ impl Creds {
             || [self.euid, self.uid].iter().any(|id| *id == other.suid || *id == other.uid)
     }
 
-    /// Whether this one may reach into a task with `other` (PTRACE_MODE_REALCREDS, ptrace(2)); `dumpable`: as its process
-    /// has it.
-    pub fn may_trace(&self, other: &Creds, dumpable: bool) -> bool {
-        let same = [other.uid, other.euid, other.suid].iter().all(|id| *id == self.uid)
-            && [other.gid, other.egid, other.sgid].iter().all(|id| *id == self.gid)
-            && other.permitted & !self.permitted == 0;
-        self.capable(cap::SYS_PTRACE) || same && dumpable
-    }
-
     /// What changes of user ids do to the capabilities (capabilities(7)); `old` are those before.
     pub(crate) fn fix_after_setuid(&mut self, old: &Creds) {
         if self.securebits & SECBIT_NO_SETUID_FIXUP != 0 {

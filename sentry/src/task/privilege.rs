@@ -131,19 +131,6 @@ fn shares_places(task: &Task) -> bool {
         .any(|process| process.threads().iter().any(|other| Arc::ptr_eq(&other.fs(), &fs)))
 }
 
-/// Whether `task` may look into `other` (ptrace(2), "Ptrace access mode checking", with real credentials).
-pub(crate) fn may_inspect(task: &Task, other: &Task) -> bool {
-    if task.process.pid == other.process.pid {
-        return true;
-    }
-    let (own, others) = (task.creds(), other.creds());
-    let same = [others.uid, others.euid, others.suid].iter().all(|id| *id == own.uid)
-        && [others.gid, others.egid, others.sgid].iter().all(|id| *id == own.gid)
-        && others.permitted & !own.permitted == 0
-        && other.process.dumpable.load(Ordering::Relaxed) == 1;
-    same || own.capable(cap::SYS_PTRACE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
