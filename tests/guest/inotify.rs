@@ -4,7 +4,7 @@ use guest_tests::*;
 use libc::*;
 
 cases![
-    inotify_masks, inotify_moves, inotify_self, inotify_open_close, dnotify
+    inotify_masks, inotify_moves, inotify_self, inotify_open_close, inotify_overflow, dnotify
 ];
 
 struct Ino(i32);
@@ -97,6 +97,24 @@ fn inotify_masks() {
     eq(i.seen(), ev(&[]));
     ok(sys!(SYS_inotify_rm_watch, i.0, wd));
     eq(i.events(), [(wd, IN_IGNORED, String::new())]);
+}
+
+/// Events that nobody reads are not kept without end, those about watches that went neither.
+fn inotify_overflow() {
+    let most = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let most: usize = most.trim().parse().unwrap();
+    if most > 100_000 {
+        skip("the queue is long");
+    }
+    let t = Tmp::new();
+    let i = Ino::new();
+    for _ in 0..most + 100 {
+        let wd = i.add(t.path(""), IN_CREATE);
+        ok(sys!(SYS_inotify_rm_watch, i.0, wd));
+    }
+    let all = i.events();
+    eq(all.len(), most + 1);
+    eq(all[most].clone(), (-1, IN_Q_OVERFLOW, String::new()));
 }
 
 fn inotify_moves() {

@@ -19,7 +19,9 @@ use syscall_table::errno::Errno;
 use zerocopy::IntoBytes;
 
 /// Most events that wait to be read (max_queued_events).
-const QUEUED: usize = 16384;
+pub(crate) const QUEUED: usize = 16384;
+/// Most watches in the sandbox (max_user_watches).
+pub(crate) const WATCHES: usize = 65536;
 
 /// Watches by the address of their inode.
 static TABLE: Mutex<Option<HashMap<usize, Vec<Weak<Inotify>>>>> = Mutex::new(None);
@@ -118,11 +120,25 @@ struct Watch {
     place: Option<Path>,
 }
 
+/// Watch, mask, cookie, name.
+type Event = (i32, u32, u32, Box<[u8]>);
+
 #[derive(Default)]
 struct State {
     watches: HashMap<usize, Watch>,
     last: i32,
-    events: VecDeque<(i32, u32, u32, Box<[u8]>)>,
+    events: VecDeque<Event>,
+}
+
+impl State {
+    /// Puts an event behind the others, unless it is the same as the last; past [`QUEUED`] only that there were more.
+    fn queue(&mut self, event: Event) {
+        let full = self.events.len() >= QUEUED;
+        let event = if full { (-1, IN_Q_OVERFLOW, 0, Box::default()) } else { event };
+        if self.events.back() != Some(&event) {
+            self.events.push_back(event);
+        }
+    }
 }
 
 /// An inotify instance.
@@ -141,7 +157,7 @@ impl Inotify {
     /// Sets or changes the watch of a place.
     ///
     /// # Errors
-    /// EEXIST with IN_MASK_CREATE.
+    /// EEXIST with IN_MASK_CREATE. ENOSPC: too many watches.
     pub fn add(&self, place: Path, mask: u32) -> SysResult<i32> {
         let key = key(place.inode());
         let mut state = self.state.lock();
@@ -152,13 +168,14 @@ impl Inotify {
             watch.mask = if mask & IN_MASK_ADD != 0 { watch.mask | mask } else { mask };
             return Ok(watch.wd);
         }
-        state.last = state.last.checked_add(1).ok_or(Errno::ENOSPC)?;
-        let wd = state.last;
+        let wd = state.last.checked_add(1).ok_or(Errno::ENOSPC)?;
+        let room = |count: usize| (count < WATCHES).then(|| count.saturating_add(1));
+        COUNT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).map_err(|_| Errno::ENOSPC)?;
+        state.last = wd;
         let watch = Watch { wd, mask, _inode: place.inode().clone(), place: Some(place) };
         state.watches.insert(key, watch);
         drop(state);
         TABLE.lock().get_or_insert_default().entry(key).or_default().push(self.me.clone());
-        COUNT.fetch_add(1, Ordering::Relaxed);
         Ok(wd)
     }
 
@@ -190,7 +207,7 @@ impl Inotify {
             let mut state = self.state.lock();
             let watch = state.watches.remove(&key);
             if let Some(watch) = &watch {
-                state.events.push_back((watch.wd, IN_IGNORED, 0, Box::default()));
+                state.queue((watch.wd, IN_IGNORED, 0, Box::default()));
             }
             watch
         };
@@ -206,14 +223,7 @@ impl Inotify {
         let (wd, wanted) = (watch.wd, watch.mask);
         let gone = mask & IN_DELETE_SELF != 0;
         if wanted & mask & !IN_ISDIR != 0 {
-            let event = (wd, mask, cookie, Box::from(name));
-            if state.events.len() >= QUEUED {
-                if state.events.back().is_none_or(|e| e.1 != IN_Q_OVERFLOW) {
-                    state.events.push_back((-1, IN_Q_OVERFLOW, 0, Box::default()));
-                }
-            } else if state.events.back() != Some(&event) {
-                state.events.push_back(event);
-            }
+            state.queue((wd, mask, cookie, Box::from(name)));
             drop(state);
             self.queue.wake(Ready::IN | Ready::RDNORM);
             if wanted & IN_ONESHOT != 0 && !gone {

@@ -11,6 +11,7 @@ use crate::task::Task;
 use crate::task::usage;
 use crate::time::ticks::uptime;
 use crate::vfs::inode::Inode;
+use crate::vfs::watch::{QUEUED, WATCHES};
 use platform::CpuTime;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -195,9 +196,9 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"nr_hugepages", "0"),
     ];
     let inotify = vec![
-        line(b"max_queued_events", "16384"),
+        line(b"max_queued_events", QUEUED.to_string()),
         line(b"max_user_instances", "128"),
-        line(b"max_user_watches", "65536"),
+        line(b"max_user_watches", WATCHES.to_string()),
     ];
     let mqueue = vec![
         line(b"queues_max", QUEUES_MAX.to_string()),
