@@ -77,7 +77,7 @@ impl Inode for Generated {
     }
 
     fn open(self: Arc<Self>, _: &Arc<Task>, _: i32) -> SysResult<Arc<dyn FileOps>> {
-        Ok(Arc::new(Text { inode: self, text: Lock::new(Level::Report, None) }))
+        Ok(Arc::new(Text::new(self)))
     }
 
     fn truncate(&self, _: u64) -> SysResult<()> {
@@ -89,18 +89,45 @@ impl Inode for Generated {
     }
 }
 
-struct Text {
-    inode: Arc<Generated>,
+impl Source for Generated {
+    fn make(&self, cx: &mut Cx) -> SysResult<Vec<u8>> {
+        (self.make)(cx.task)
+    }
+
+    fn take(&self, cx: &mut Cx, data: &[u8]) -> SysResult<()> {
+        let take = self.take.as_ref().ok_or(Errno::EACCES)?;
+        take(cx.task, data)
+    }
+}
+
+/// A file whose text depends on who reads it and when.
+pub(super) trait Source: Inode {
+    /// The text now.
+    fn make(&self, cx: &mut Cx) -> SysResult<Vec<u8>>;
+
+    /// Takes what is written, wherever.
+    fn take(&self, cx: &mut Cx, data: &[u8]) -> SysResult<()>;
+}
+
+/// An open one: its text is made when it is read from the start.
+pub(super) struct Text<S> {
+    inode: Arc<S>,
     text: Lock<Option<Arc<Vec<u8>>>>,
 }
 
-impl FileOps for Text {
+impl<S: Source> Text<S> {
+    pub(super) fn new(inode: Arc<S>) -> Text<S> {
+        Text { inode, text: Lock::new(Level::Report, None) }
+    }
+}
+
+impl<S: Source> FileOps for Text<S> {
     fn read(&self, cx: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
         let kept = if offset == 0 { None } else { self.text.lock().clone() };
         let text = match kept {
             Some(text) => text,
             None => {
-                let text = Arc::new((self.inode.make)(cx.task)?);
+                let text = Arc::new(self.inode.make(cx)?);
                 *self.text.lock() = Some(text.clone());
                 text
             }
@@ -115,8 +142,7 @@ impl FileOps for Text {
     }
 
     fn write(&self, cx: &mut Cx, _: &File, data: &[u8], offset: u64) -> SysResult<Written> {
-        let take = self.inode.take.as_ref().ok_or(Errno::EACCES)?;
-        take(cx.task, data)?;
+        self.inode.take(cx, data)?;
         Ok(Written { count: data.len(), end: offset.saturating_add(data.len() as u64) })
     }
 

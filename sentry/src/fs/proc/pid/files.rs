@@ -5,11 +5,11 @@ use super::{Subject, Who, maps, status};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::fs::proc::{FS, mounts};
-use crate::sync::{Level, Lock};
+use crate::fs::pseudo::{Source, Text};
 use crate::task::creds::cap;
 use crate::task::{Task, access, usage};
 use crate::vfs::attr::Attr;
-use crate::vfs::file::{File, FileOps, Written};
+use crate::vfs::file::FileOps;
 use crate::vfs::inode::{Inode, StatFs};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -101,7 +101,7 @@ impl Inode for PidFile {
             let mm = subject.task.map_or(0, |t| t.mm().id);
             return Ok(Arc::new(Mem { who: self.who, inode: self, mm }));
         }
-        Ok(Arc::new(Text { inode: self, text: Lock::new(Level::Report, None) }))
+        Ok(Arc::new(Text::new(self)))
     }
 
     fn truncate(&self, _: u64) -> SysResult<()> {
@@ -113,53 +113,15 @@ impl Inode for PidFile {
     }
 }
 
-/// An open one: its text is made when it is read from the start.
-struct Text {
-    inode: Arc<PidFile>,
-    text: Lock<Option<Arc<Vec<u8>>>>,
-}
-
-impl FileOps for Text {
-    fn read(&self, cx: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
-        let kept = if offset == 0 { None } else { self.text.lock().clone() };
-        let text = match kept {
-            Some(text) => text,
-            None => {
-                let subject = self.inode.who.find(cx.task)?;
-                let text = Arc::new(make(cx, &subject, self.inode.row, self.inode.thread)?);
-                *self.text.lock() = Some(text.clone());
-                text
-            }
-        };
-        let at = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
-        let rest = text.get(at..).unwrap_or_default();
-        let count = rest.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..count), rest.get(..count)) {
-            to.copy_from_slice(from);
-        }
-        Ok(count)
+impl Source for PidFile {
+    fn make(&self, cx: &mut Cx) -> SysResult<Vec<u8>> {
+        let subject = self.who.find(cx.task)?;
+        make(cx, &subject, self.row, self.thread)
     }
 
-    fn write(&self, cx: &mut Cx, _: &File, data: &[u8], offset: u64) -> SysResult<Written> {
-        let subject = self.inode.who.find(cx.task)?;
-        take(cx, &subject, self.inode.row.name, data)?;
-        Ok(Written { count: data.len(), end: offset.saturating_add(data.len() as u64) })
-    }
-
-    fn seekable(&self) -> bool {
-        true
-    }
-
-    fn size(&self) -> SysResult<u64> {
-        Ok(0)
-    }
-
-    fn attr(&self) -> SysResult<Attr> {
-        self.inode.attr()
-    }
-
-    fn inode(&self) -> Option<Arc<dyn Inode>> {
-        Some(self.inode.clone())
+    fn take(&self, cx: &mut Cx, data: &[u8]) -> SysResult<()> {
+        let subject = self.who.find(cx.task)?;
+        take(cx, &subject, self.row.name, data)
     }
 }
 
