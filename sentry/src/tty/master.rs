@@ -2,12 +2,11 @@
 
 use super::job;
 use super::line::NEAR;
-use super::pty::Pty;
-use super::slave::Progress;
+use super::pty::{Pty, State};
+use super::slave::write_all;
 use super::{Terminal, request};
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
-use crate::signal::deliver::pending;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps, Written};
 use crate::vfs::inode::Inode;
@@ -72,22 +71,8 @@ impl FileOps for Master {
     }
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
-        let mut done = std::mem::take(&mut cx.state::<Progress>().0).min(data.len());
         cx.wait_on(&self.pty.master, Ready::OUT);
-        let effects = {
-            let mut state = self.pty.state();
-            done = done.saturating_add(state.accept(data.get(done..).unwrap_or_default()));
-            state.line.take_effects()
-        };
-        self.pty.act(cx.kernel(), effects);
-        if done == data.len() || done > 0 && (file.nonblocking() || pending(cx.task)) {
-            return Ok(Written { count: done, end: offset });
-        }
-        if file.nonblocking() {
-            return Err(Errno::EAGAIN.into());
-        }
-        cx.state::<Progress>().0 = done;
-        cx.block(Restart::Sys)
+        write_all(cx, &self.pty, file, data, offset, State::accept)
     }
 
     fn poll(&self, _: &File) -> Ready {

@@ -1,7 +1,7 @@
 //! The slave of a pseudo-terminal as an open file: what a program takes for a terminal.
 
 use super::job;
-use super::pty::Pty;
+use super::pty::{Pty, State};
 use super::{Terminal, request};
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
@@ -37,10 +37,36 @@ struct Reading {
 
 /// How much of a write is done.
 #[derive(Default)]
-pub(super) struct Progress(pub(super) usize);
+struct Progress(usize);
+
+/// A write to either end, which waits until `accept` has taken all of it.
+pub(super) fn write_all(
+    cx: &mut Cx,
+    pty: &Pty,
+    file: &File,
+    data: &[u8],
+    offset: u64,
+    accept: impl FnOnce(&mut State, &[u8]) -> usize,
+) -> SysResult<Written> {
+    let mut done = std::mem::take(&mut cx.state::<Progress>().0).min(data.len());
+    let effects = {
+        let mut state = pty.state();
+        done = done.saturating_add(accept(&mut state, data.get(done..).unwrap_or_default()));
+        state.line.take_effects()
+    };
+    pty.act(cx.kernel(), effects);
+    if done == data.len() || done > 0 && (file.nonblocking() || pending(cx.task)) {
+        return Ok(Written { count: done, end: offset });
+    }
+    if file.nonblocking() {
+        return Err(Errno::EAGAIN.into());
+    }
+    cx.state::<Progress>().0 = done;
+    cx.block(Restart::Sys)
+}
 
 impl Slave {
-    fn hung_up(&self, state: &super::pty::State) -> bool {
+    fn hung_up(&self, state: &State) -> bool {
         state.hangups != self.hangups || state.master_closed
     }
 
@@ -162,33 +188,21 @@ impl FileOps for Slave {
     }
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
-        let mut done = std::mem::take(&mut cx.state::<Progress>().0).min(data.len());
         cx.wait_on(&self.pty.slave, Ready::OUT);
         let (hung_up, stops) = {
             let state = self.pty.state();
             (self.hung_up(&state), state.line.l(TOSTOP))
         };
-        if !hung_up && done == 0 && stops {
-            self.pty.job.check(cx, SIGTTOU)?;
-        }
+        let done = cx.state::<Progress>().0.min(data.len());
         if hung_up {
+            cx.state::<Progress>().0 = 0;
             return if done > 0 { Ok(Written { count: done, end: offset }) } else { Err(Errno::EIO.into()) };
         }
-        let effects = {
-            let mut state = self.pty.state();
-            done = done.saturating_add(state.line.output(data.get(done..).unwrap_or_default()));
-            state.line.take_effects()
-        };
-        self.pty.act(cx.kernel(), effects);
+        if done == 0 && stops {
+            self.pty.job.check(cx, SIGTTOU)?;
+        }
         self.pty.touch(true);
-        if done == data.len() || done > 0 && (file.nonblocking() || pending(cx.task)) {
-            return Ok(Written { count: done, end: offset });
-        }
-        if file.nonblocking() {
-            return Err(Errno::EAGAIN.into());
-        }
-        cx.state::<Progress>().0 = done;
-        cx.block(Restart::Sys)
+        write_all(cx, &self.pty, file, data, offset, |state, rest| state.line.output(rest))
     }
 
     fn poll(&self, _: &File) -> Ready {
