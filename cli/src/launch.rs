@@ -105,6 +105,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || gofer::serve_ids(ours));
         thread.map_err(text("starting a thread"))?;
     }
+    host::let_go_of_code();
     let mut run = Run::new(control, signals, ready, tty, sentry, gofer);
     run.counter = counter;
     Ok(run)

@@ -64,7 +64,7 @@ fn with_running<T>(
     r
 }
 
-/// Sentry, gofer and launcher have at most 10 MiB of their own resident memory together.
+/// Sentry, gofer and launcher have at most 10 MiB resident together, pages that they share counted for each.
 fn memory(platform: &'static str) -> Result<(), Failed> {
     with_running(platform, &["/bin/sleep", "100"], |all| {
         let mut sum = 0;
@@ -73,10 +73,7 @@ fn memory(platform: &'static str) -> Result<(), Failed> {
             if !["lazaret", "lazaret-sentry", "lazaret-gofer"].contains(&name.trim()) {
                 continue;
             }
-            // Each one's own share: pages of the one binary are counted once in all.
-            let text = std::fs::read_to_string(format!("/proc/{p}/smaps_rollup")).unwrap_or_default();
-            let pss = text.lines().find_map(|l| l.strip_prefix("Pss:")).unwrap_or("0 kB");
-            let kib: u64 = pss.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+            let kib = holdings(*p)[0];
             println!("memory on {platform}: {} {kib} KiB", name.trim());
             sum += kib;
         }

@@ -17,8 +17,6 @@ use confine::calls::{self, READ_WRITE};
 use confine::rules::Cond::{self, Has, Is, OneOf, Within};
 use confine::rules::{Answer, ENOSYS, Filter, Names, Otherwise, Rule};
 
-const EMPTY_PATH: Names = &[(libc::AT_EMPTY_PATH as u32, "AT_EMPTY_PATH")];
-
 /// CLONE_VM FS FILES SIGHAND THREAD SYSVSEM SETTLS PARENT_SETTID CHILD_CLEARTID: what the C library's
 /// pthread_create asks for.
 const THREAD: Names = &[(0x003d_0f00, "a thread's flags")];
@@ -26,7 +24,6 @@ const THREAD: Names = &[(0x003d_0f00, "a thread's flags")];
 const IOCTLS: Names = &[
     (0xc050_2100, "SECCOMP_IOCTL_NOTIF_RECV"),
     (0xc018_2101, "SECCOMP_IOCTL_NOTIF_SEND"),
-    (0x4008_2102, "SECCOMP_IOCTL_NOTIF_ID_VALID"),
     (0x4018_2103, "SECCOMP_IOCTL_NOTIF_ADDFD"),
     (0x4008_2104, "SECCOMP_IOCTL_NOTIF_SET_FLAGS"),
     (0xc040_ff0b, "PIDFD_GET_INFO"),
@@ -49,18 +46,19 @@ const IOCTLS: Names = &[
 
 const FCNTLS: Names = &[
     (libc::F_DUPFD_CLOEXEC as u32, "F_DUPFD_CLOEXEC"),
-    (libc::F_GETFD as u32, "F_GETFD"),
-    (libc::F_SETFD as u32, "F_SETFD"),
     (libc::F_GETFL as u32, "F_GETFL"),
     (libc::F_ADD_SEALS as u32, "F_ADD_SEALS"),
-    (libc::F_GET_SEALS as u32, "F_GET_SEALS"),
 ];
 
-const PRCTLS: Names = &[
-    (libc::PR_SET_NAME as u32, "PR_SET_NAME"),
-    (0x5356_4d41, "PR_SET_VMA"),
-    (0x4155_5856, "PR_GET_AUXV"),
-    (libc::PR_GET_NAME as u32, "PR_GET_NAME"),
+const PRCTLS: Names =
+    &[(libc::PR_SET_NAME as u32, "PR_SET_NAME"), (0x5356_4d41, "PR_SET_VMA"), (0x4155_5856, "PR_GET_AUXV")];
+
+/// The faults whose handler the standard library takes back, so that the process ends by them; the thread library's own.
+const SIGNALS: Names = &[
+    (libc::SIGBUS as u32, "SIGBUS"),
+    (libc::SIGSEGV as u32, "SIGSEGV"),
+    (32, "SIGCANCEL"),
+    (33, "SIGSETXID"),
 ];
 
 const PTRACES: Names = &[
@@ -105,36 +103,17 @@ const RULES: &[Rule] = &[
     // Files that the gofer opened, standard streams, memory files, event descriptors.
     any("read", libc::SYS_read, "reads files, streams and event descriptors it holds"),
     any("write", libc::SYS_write, "writes files, streams and event descriptors it holds"),
-    any("readv", libc::SYS_readv, "as read"),
-    any("writev", libc::SYS_writev, "as write"),
     any("pread64", libc::SYS_pread64, "reads files at an offset"),
     any("pwrite64", libc::SYS_pwrite64, "writes files at an offset"),
-    any("preadv", libc::SYS_preadv, "as pread64"),
-    any("pwritev", libc::SYS_pwritev, "as pwrite64"),
     any("preadv2", libc::SYS_preadv2, "reads streams without waiting"),
     any("pwritev2", libc::SYS_pwritev2, "writes streams without waiting, and appends"),
     any("lseek", libc::SYS_lseek, "finds data and holes; keeps the position of inherited files"),
     any("fstat", libc::SYS_fstat, "attributes of files it holds"),
-    Rule::new(
-        "newfstatat",
-        libc::SYS_newfstatat,
-        &[Has(3, EMPTY_PATH)],
-        "attributes of files it holds; its root is empty",
-    ),
-    Rule::new(
-        "statx",
-        libc::SYS_statx,
-        &[Has(2, EMPTY_PATH)],
-        "attributes of files it holds; its root is empty",
-    ),
     any("fstatfs", libc::SYS_fstatfs, "file systems of files it holds"),
     any("ftruncate", libc::SYS_ftruncate, "sizes of files and memory files"),
     any("fallocate", libc::SYS_fallocate, "space and holes of files and memory files"),
-    any("fadvise64", libc::SYS_fadvise64, "advice of guests on files"),
     any("fsync", libc::SYS_fsync, "writes a file through to the disk"),
     any("fdatasync", libc::SYS_fdatasync, "writes a file's data through to the disk"),
-    any("sync_file_range", libc::SYS_sync_file_range, "writes a part of a file through"),
-    any("copy_file_range", libc::SYS_copy_file_range, "copies between files it holds"),
     Rule::new(
         "memfd_create",
         libc::SYS_memfd_create,
@@ -154,7 +133,6 @@ const RULES: &[Rule] = &[
         "doorbells of guests; the terminal it was given",
     ),
     any("recvmsg", libc::SYS_recvmsg, "answers of the gofer; messages of the launcher; inherited sockets"),
-    any("sendmsg", libc::SYS_sendmsg, "requests to the gofer; inherited sockets"),
     Rule::new(
         "sendto",
         libc::SYS_sendto,
@@ -162,15 +140,11 @@ const RULES: &[Rule] = &[
         "requests to the gofer; messages to the launcher; inherited sockets; no address can be given",
     ),
     any("recvfrom", libc::SYS_recvfrom, "messages of the launcher; inherited sockets"),
-    any("shutdown", libc::SYS_shutdown, "inherited sockets"),
     // Waiting.
-    any("poll", libc::SYS_poll, "readiness of streams"),
     any("ppoll", libc::SYS_ppoll, "readiness of streams"),
     Rule::new("epoll_create1", libc::SYS_epoll_create1, &[Within(0, FD_FLAGS)], "the reactor, the reaper"),
     any("epoll_ctl", libc::SYS_epoll_ctl, "the reactor, the reaper"),
-    any("epoll_wait", libc::SYS_epoll_wait, "the reactor, the reaper"),
     any("epoll_pwait", libc::SYS_epoll_pwait, "the reactor, the reaper"),
-    any("epoll_pwait2", libc::SYS_epoll_pwait2, "the reactor"),
     Rule::new("eventfd2", libc::SYS_eventfd2, &[Within(1, FD_FLAGS)], "wakes its own threads"),
     Rule::new(
         "timerfd_create",
@@ -182,7 +156,6 @@ const RULES: &[Rule] = &[
     any("clock_gettime", libc::SYS_clock_gettime, "time, and CPU time of guests"),
     any("clock_getres", libc::SYS_clock_getres, "resolution of clocks"),
     any("clock_nanosleep", libc::SYS_clock_nanosleep, "the watchdog's pauses"),
-    any("nanosleep", libc::SYS_nanosleep, "the watchdog's pauses"),
     // Guest processes: all are its children, in its pid namespace.
     any("process_vm_readv", libc::SYS_process_vm_readv, "guest memory"),
     any("process_vm_writev", libc::SYS_process_vm_writev, "guest memory"),
@@ -211,8 +184,6 @@ const RULES: &[Rule] = &[
         "interrupts a guest thread; it sees only its own pid namespace",
     ),
     Rule::new("waitid", libc::SYS_waitid, &[OneOf(0, &[(3, "P_PIDFD")])], "reaps guest processes"),
-    any("getrusage", libc::SYS_getrusage, "CPU time of guests"),
-    any("uname", libc::SYS_uname, "the host's release, to name one like it"),
     any("sysinfo", libc::SYS_sysinfo, "memory size and uptime"),
     Rule::new(
         "sched_setaffinity",
@@ -234,8 +205,18 @@ const RULES: &[Rule] = &[
     any("rseq", libc::SYS_rseq, "a thread's start"),
     any("gettid", libc::SYS_gettid, "a thread's start"),
     any("getpid", libc::SYS_getpid, "its own end"),
-    Rule::new("prctl", libc::SYS_prctl, &[OneOf(0, PRCTLS)], "names its threads and memory"),
-    any("rt_sigaction", libc::SYS_rt_sigaction, "the end of the process"),
+    Rule::new(
+        "rt_sigaction",
+        libc::SYS_rt_sigaction,
+        &[OneOf(0, SIGNALS)],
+        "the thread library's own signals, at the first thread; the end by a fault",
+    ),
+    Rule::new(
+        "prctl",
+        libc::SYS_prctl,
+        &[OneOf(0, PRCTLS)],
+        "names its threads, and memory by a tunable; hardware capabilities",
+    ),
     Rule::new(
         "mmap",
         libc::SYS_mmap,
@@ -254,6 +235,14 @@ const PTRACE: &[Rule] = &[
     ),
     ptrace("wait4", libc::SYS_wait4, &[], "waits for stops of guests"),
 ];
+
+/// The standard library checks, in debug builds, that a descriptor which it closes is open.
+const DEBUG: &[Rule] = &[Rule::new(
+    "fcntl",
+    libc::SYS_fcntl,
+    &[OneOf(1, &[(libc::F_GETFD as u32, "F_GETFD")])],
+    "the library's own checks",
+)];
 
 fn rules(with_ptrace: bool) -> Vec<Rule> {
     let ptrace = if with_ptrace { PTRACE } else { &[] };
@@ -277,7 +266,10 @@ pub fn install(ptrace: bool) -> Result<(), String> {
 }
 
 fn assemble(ptrace: bool) -> Vec<confine::bpf::Insn> {
-    let rules = rules(ptrace);
+    let mut rules = rules(ptrace);
+    if cfg!(debug_assertions) {
+        rules.extend(DEBUG);
+    }
     let filter = Filter { rules: &rules, inside: None, refused: Otherwise::Trap, unknown: Otherwise::Trap };
     filter.assemble(&[])
 }
