@@ -39,6 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Their parent-death signal is SIGKILL too.
 const ENDING: Duration = Duration::from_secs(5);
 
+/// More than the gofer's line is long: who writes more, without an end, is no gofer.
+const LONGEST_LINE: usize = 16 * 1024;
+
 /// How a process ends that has said why on standard error.
 const SAID: &str = "failed";
 
@@ -238,7 +241,7 @@ impl Run {
         let mut buffer = [0; 512];
         let got = self.ready.as_mut().map_or(Ok(0), |ready| ready.read(&mut buffer)).unwrap_or(0);
         self.gofer_line.extend_from_slice(buffer.get(..got).unwrap_or_default());
-        if got > 0 && !self.gofer_line.ends_with(b"\n") {
+        if got > 0 && !self.gofer_line.ends_with(b"\n") && self.gofer_line.len() < LONGEST_LINE {
             return Ok(());
         }
         self.ready = None;

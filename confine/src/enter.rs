@@ -1,7 +1,7 @@
 //! Into namespaces: a fork into new and empty ones, with ids mapped.
 
 use crate::host;
-use rustix::process::{getegid, geteuid};
+use rustix::process::{Pid, WaitOptions, getegid, geteuid, waitpid};
 use std::fs;
 use std::io::{self, Read, Write};
 
@@ -97,8 +97,11 @@ fn identity(map: &str) -> io::Result<String> {
 /// # Errors
 /// What the host says.
 pub fn try_namespaces() -> io::Result<()> {
-    match host::fork_confined(Kin::Sibling)? {
-        Some(_) => Ok(()),
+    match host::fork_confined(Kin::Child)? {
+        Some(pid) => {
+            let _ = waitpid(Pid::from_raw(pid), WaitOptions::empty());
+            Ok(())
+        }
         None => host::exit_now(0),
     }
 }

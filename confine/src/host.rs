@@ -125,8 +125,11 @@ pub fn same_description(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
 }
 
 /// Stops this process with the default action of `signal`, which this thread may have blocked. Returns when it goes on,
-/// at once where the host ignores such a stop (an orphaned process group).
+/// at once where the host ignores such a stop (an orphaned process group), or when it is no signal that stops.
 pub fn stop_by(signal: i32) {
+    if !matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) {
+        return;
+    }
     // SAFETY: all-zero is a valid set; each call gets a valid pointer to it.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
