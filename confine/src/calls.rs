@@ -24,6 +24,18 @@ pub const FUTEX_OPS: Names = &[
 /// madvise(2) as allocators and thread libraries use it.
 const MEMORY_ADVICE: Names = &[(4, "MADV_DONTNEED"), (8, "MADV_FREE"), (102, "MADV_GUARD_INSTALL")];
 
+/// What debug builds need too: the standard library checks there that a descriptor which it closes is open.
+pub const DEBUG: &[Rule] = if cfg!(debug_assertions) {
+    &[Rule::new(
+        "fcntl",
+        libc::SYS_fcntl,
+        &[OneOf(1, &[(libc::F_GETFD as u32, "F_GETFD")])],
+        "the library's own checks",
+    )]
+} else {
+    &[]
+};
+
 const NO_EXEC: &[Cond] = &[Within(2, READ_WRITE)];
 
 /// What any of lazaret's own processes needs for locks, memory, and its end.

@@ -68,14 +68,6 @@ const RULES: &[Rule] = &[
     ),
 ];
 
-/// The standard library checks, in debug builds, that a descriptor which it closes is open.
-const DEBUG: &[Rule] = &[Rule::new(
-    "fcntl",
-    libc::SYS_fcntl,
-    &[OneOf(1, &[(libc::F_GETFD as u32, "F_GETFD")])],
-    "the library's own checks",
-)];
-
 const fn change(
     call: &'static str,
     nr: libc::c_long,
@@ -125,9 +117,7 @@ pub fn exposure() -> Vec<Rule> {
 /// The filter as the kernel takes it; `ready`: the descriptor of the launcher's pipe.
 pub(crate) fn assemble(writable: bool, ready: u32) -> Vec<Insn> {
     let mut rules = rules(writable);
-    if cfg!(debug_assertions) {
-        rules.extend(DEBUG);
-    }
+    rules.extend(calls::DEBUG);
     let filter = Filter { rules: &rules, inside: None, refused: Otherwise::Kill, unknown: Otherwise::Kill };
     filter.assemble(&[ready])
 }

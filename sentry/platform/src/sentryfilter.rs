@@ -236,14 +236,6 @@ const PTRACE: &[Rule] = &[
     ptrace("wait4", libc::SYS_wait4, &[], "waits for stops of guests"),
 ];
 
-/// The standard library checks, in debug builds, that a descriptor which it closes is open.
-const DEBUG: &[Rule] = &[Rule::new(
-    "fcntl",
-    libc::SYS_fcntl,
-    &[OneOf(1, &[(libc::F_GETFD as u32, "F_GETFD")])],
-    "the library's own checks",
-)];
-
 fn rules(with_ptrace: bool) -> Vec<Rule> {
     let ptrace = if with_ptrace { PTRACE } else { &[] };
     [RULES, ptrace, calls::OWN].concat()
@@ -267,9 +259,7 @@ pub fn install(ptrace: bool) -> Result<(), String> {
 
 fn assemble(ptrace: bool) -> Vec<confine::bpf::Insn> {
     let mut rules = rules(ptrace);
-    if cfg!(debug_assertions) {
-        rules.extend(DEBUG);
-    }
+    rules.extend(calls::DEBUG);
     let filter = Filter { rules: &rules, inside: None, refused: Otherwise::Trap, unknown: Otherwise::Trap };
     filter.assemble(&[])
 }

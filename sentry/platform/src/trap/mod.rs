@@ -66,36 +66,6 @@ pub struct TrapConfig {
     pub on_loss: Option<fn(&'static str) -> !>,
 }
 
-/// Host calls that the sentry makes for this platform once guests run, with the forms and reasons, for the
-/// sentry's own filter.
-pub const SENTRY_CALLS: &[(&str, &str, &str)] = &[
-    (
-        "ioctl",
-        "SECCOMP_IOCTL_NOTIF_RECV, _SEND, _ADDFD, _SET_FLAGS",
-        "doorbells: receive, answer, hand over descriptors",
-    ),
-    ("ioctl", "PIDFD_GET_INFO", "the id of a process that a forker made"),
-    ("pidfd_getfd", "", "listeners and pidfds from guest processes"),
-    ("pidfd_send_signal", "SIGKILL", "ends guest processes"),
-    ("pidfd_open", "PIDFD_THREAD", "ends a process that a guest made by itself, when it rings"),
-    ("poll", "", "whether a process that should answer is dead"),
-    ("tgkill", "SIGURG", "interrupts a task that runs guest code"),
-    ("process_vm_readv", "", "guest memory"),
-    ("process_vm_writev", "", "guest memory"),
-    ("futex", "", "locks, and words shared with forkers"),
-    ("memfd_create", "", "the shared area of a new guest process"),
-    ("ftruncate", "", "its size"),
-    ("fcntl", "F_ADD_SEALS", "it does not shrink"),
-    ("mmap", "", "it is mapped; stacks of worker threads"),
-    ("munmap", "", "the same"),
-    ("mprotect", "", "guard pages of worker threads"),
-    ("clone3", "threads only", "worker threads"),
-    ("close", "", "descriptors of processes that ended"),
-    ("waitid", "P_PIDFD", "reaps guest processes"),
-    ("epoll_ctl", "", "watches pidfds"),
-    ("epoll_wait", "", "watches pidfds"),
-];
-
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What all parts share.
