@@ -1,5 +1,5 @@
 # Entry points for people and for the checks.
-.PHONY: all test docs lint deny bench compat ci
+.PHONY: all test docs lint deny bench compat limits races ci
 
 all:
 	cargo build --release
@@ -33,6 +33,16 @@ bench:
 compat:
 	cargo build --release -p lazaret
 	cargo run --release -p compat-suite
+
+# What a sandbox may cost: time to start, memory, processor time at rest. Needs a quiet machine, takes a few minutes.
+limits:
+	cargo build --release -p lazaret
+	LAZARET_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/lazaret \
+	  cargo test --release -p guest-tests --test limits -- --ignored --test-threads 1
+
+# The gofer against a host process that swaps directories for symlinks, for a minute (make test: three seconds).
+races:
+	cargo test --release -p gofer --lib -- --ignored
 
 ci:
 	.ci/run

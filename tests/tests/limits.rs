@@ -1,7 +1,7 @@
 //! What a sandbox may cost: time to start, resident memory, processor time at rest, two cores for two guests.
 //!
 //! These need a quiet machine and a release build, so they run by name only:
-//! `cargo test --release --test limits -- --ignored --test-threads 1`.
+//! `make limits`.
 
 mod support;
 

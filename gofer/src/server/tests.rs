@@ -561,7 +561,7 @@ fn a_symlink_race_never_leads_out() {
 }
 
 #[test]
-#[ignore = "takes a minute"]
+#[ignore = "takes a minute: make races"]
 fn a_symlink_race_of_a_minute_never_leads_out() {
     let (inside, secret) = race(true, Duration::from_secs(60));
     println!("{inside} reads inside");
