@@ -29,7 +29,7 @@ use syscall_table::errno::Errno;
 /// Starts the sentry as a child in its own namespaces; its pid. This process must have one thread.
 ///
 /// It is forked and not executed, which saves a third of the start. What it must not have of this process is taken away
-/// first: descriptors, environment. The gofer is executed, so that neither knows how the other's memory is laid out.
+/// first: descriptors, environment.
 pub fn start(setup: SentrySetup) -> Result<i32, String> {
     match enter_namespaces(Kin::Child) {
         Ok(Side::Old(pid)) => Ok(pid),
@@ -59,7 +59,7 @@ pub fn start(setup: SentrySetup) -> Result<i32, String> {
 fn sentry_main(setup: SentrySetup, control: OwnedFd) -> ! {
     // A thread of the kernel that is gone leaves guests waiting for ever: the sandbox ends with it.
     std::panic::set_hook(Box::new(|info| {
-        eprintln!("lazaret: the sentry failed: {info}");
+        crate::watch::say(&format!("lazaret: the sentry failed: {info}\n"));
         host::exit_now(crate::FAILURE.into())
     }));
     if let Err(text) = serve(setup, &control) {
