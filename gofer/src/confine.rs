@@ -102,6 +102,8 @@ fn keep_only(lanes: &[i32], oracle: Option<i32>, ready: i32) {
 
 fn serve(config: &GoferConfig, fds: GoferFds, pid: i32, map: IdMap) -> ! {
     let GoferFds { lanes, oracle, ready } = fds;
+    // A lane whose thread is gone would be waited for without end.
+    std::panic::set_hook(Box::new(|_| host::exit_now(FAILURE)));
     host::few_arenas();
     let mut ready = PipeWriter::from(ready);
     let oracle = oracle.filter(|_| map == IdMap::Own);
