@@ -115,6 +115,7 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     kernel.outside.on_ask(Box::new(move || Message::Terminal.send(&asked)));
     let cwd = setup.cwd;
     let command = setup.command;
+    host::let_go_of_code();
     ready.start(Start {
         command: command.clone(),
         env: setup.env,

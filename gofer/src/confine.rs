@@ -171,6 +171,7 @@ fn confine_and_serve(
         }
         // One write: the launcher wakes once.
         let _ = ready.write_all(format!("ok {pid}\n").as_bytes());
+        host::let_go_of_code();
     });
     Ok(())
 }
