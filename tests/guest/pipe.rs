@@ -6,7 +6,7 @@ use libc::*;
 cases![
     flags, errors, full_blocks_nonblock, writes_are_atomic, large_transfer, reader_blocks_then_gets, fionread, packet_mode, poll_states,
     poll_timeout, poll_bad_fd, poll_errors, poll_wakes, ppoll_mask, select_basic, select_errors, pselect_mask, regular_files_are_ready,
-    epoll_level, epoll_edge, epoll_oneshot, epoll_errors, epoll_data_and_mod, epoll_closed_fd_leaves, epoll_nested, epoll_timeout, epoll_wakes,
+    epoll_level, epoll_edge, epoll_oneshot, epoll_errors, epoll_data_and_mod, epoll_closed_fd_leaves, epoll_nested, epoll_chains, epoll_timeout, epoll_wakes,
     epoll_many, epoll_rdhup, eventfd_counter, eventfd_semaphore, eventfd_limits, eventfd_errors, timerfd_once, timerfd_interval, timerfd_gettime,
     timerfd_absolute, timerfd_errors, signalfd_reads, signalfd_poll, signalfd_errors, sendfile_basic, sendfile_errors, copy_file_range_basic,
     fifo_open_blocks, write_to_many_processes, async_poll_thread, ioctl_fionbio
@@ -391,6 +391,33 @@ fn epoll_nested() {
     eq(sys!(SYS_poll, &mut v, 1, 0), 1);
     err(add(e, o, EPOLLIN, 3), ELOOP);
     shut([p[0], p[1], e, o]);
+}
+
+fn epoll_chains() {
+    // Four links at the most, whichever end they are made from.
+    let link = |outer: i32, inner: i32| add(outer, inner, EPOLLIN, 0);
+    let chain = |n: usize| {
+        let all: Vec<i32> = (0..n).map(|_| ep()).collect();
+        all.windows(2).for_each(|w| drop(ok(link(w[0], w[1]))));
+        all
+    };
+    let (a, b, c) = (chain(5), ep(), ep());
+    err(link(a[4], b), ELOOP);
+    err(link(b, a[0]), ELOOP);
+    err(link(a[4], a[0]), ELOOP);
+    ok(link(b, a[1]));
+    // What was taken away does not count.
+    ok(sys!(SYS_epoll_ctl, a[0], EPOLL_CTL_DEL, a[1], 0));
+    ok(sys!(SYS_epoll_ctl, b, EPOLL_CTL_DEL, a[1], 0));
+    ok(link(a[4], c));
+    err(link(b, a[1]), ELOOP);
+    let (x, y) = (chain(3), chain(3));
+    err(link(x[2], y[0]), ELOOP);
+    ok(link(x[1], y[0]));
+    shut(a);
+    shut(x);
+    shut(y);
+    shut([b, c]);
 }
 
 fn epoll_timeout() {

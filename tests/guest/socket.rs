@@ -6,7 +6,7 @@ use libc::*;
 cases![
     pair_stream, pair_dgram, pair_seqpacket, pair_flags, pair_errors, socket_errors, end_of_file_and_epipe, msg_nosignal, shutdown_halves,
     peek_and_trunc, dontwait, waitall, full_buffer, listen_accept_connect, abstract_name, bind_errors, connect_errors, names, dgram_by_name,
-    dgram_sender_address, scm_rights, scm_rights_many, scm_rights_truncated, scm_credentials, peercred, options, timeouts, accept4_flags,
+    dgram_sender_address, scm_rights, scm_rights_many, scm_rights_truncated, scm_rights_come_once, scm_rights_nested, scm_credentials, peercred, options, timeouts, accept4_flags, accept_without_descriptors, sendmmsg_waits,
     accept_nonblocking, nonsocket, bad_pointers, sendmmsg_recvmmsg, poll_socket, fork_echo, backlog_full, fionread, closed_listener,
     inet_loopback_stream, inet_loopback_udp, inet_refused, sendfile_through_a_full_socket, writev_through_a_full_socket
 ];
@@ -422,6 +422,61 @@ fn scm_rights_many() {
     shut([s[0], s[1], p[0], p[1]]);
 }
 
+fn scm_rights_come_once() {
+    let s = pair(SOCK_STREAM);
+    let p = pipe_pair();
+    // More than fits: the sender goes on several times.
+    let (from, to) = (s[0], s[1]);
+    let ctl = rights(&[p[0]]);
+    let h = std::thread::spawn(move || {
+        let d = vec![b'm'; 900_000];
+        let iov = [d.as_ptr() as usize, d.len()];
+        let m = [0usize, 0, (&raw const iov) as usize, 1, ctl.as_ptr() as usize, ctl.len(), 0];
+        let sent = sys!(SYS_sendmsg, from, &m, 0);
+        shut([from]);
+        sent
+    });
+    sleep_ms(30);
+    let (mut bytes, mut fds) = (0, vec![]);
+    loop {
+        let mut d = vec![0u8; 30_000];
+        let iov = [d.as_mut_ptr() as usize, d.len()];
+        let mut c = [0u8; 64];
+        let mut m = [0usize, 0, (&raw const iov) as usize, 1, c.as_mut_ptr() as usize, 64, 0];
+        let r = ok(sys!(SYS_recvmsg, to, &mut m, 0));
+        if r == 0 {
+            break;
+        }
+        bytes += r;
+        fds.extend(fds_of(&c[..m[5].min(64)]));
+    }
+    eq(h.join().unwrap(), 900_000);
+    eq((bytes, fds.len()), (900_000, 1));
+    shut(fds);
+    shut([to, p[0], p[1]]);
+}
+
+fn scm_rights_nested() {
+    // Sockets in sockets: the end of the last closes the first.
+    let p = pipe_pair();
+    let mut last = p[1];
+    for _ in 0..3000 {
+        let s = pair(SOCK_STREAM);
+        eq(sendmsg_ctl(s[0], &rights(&[last])), 1);
+        shut([last, s[0]]);
+        last = s[1];
+    }
+    ok(sys!(SYS_fcntl, p[0], F_SETFL, O_NONBLOCK));
+    let mut b = [0u8; 1];
+    err(sys!(SYS_read, p[0], &mut b, 1), EAGAIN);
+    shut([last]);
+    // The host closes them one by one, later.
+    let mut v = pollfd { fd: p[0], events: POLLIN, revents: 0 };
+    eq(sys!(SYS_poll, &mut v, 1, 5000), 1);
+    eq(sys!(SYS_read, p[0], &mut b, 1), 0);
+    shut([p[0]]);
+}
+
 fn scm_rights_truncated() {
     let s = pair(SOCK_STREAM);
     let p = pipe_pair();
@@ -497,6 +552,57 @@ fn accept4_flags() {
     eq(sys!(SYS_fcntl, s, F_GETFL) & i64::from(O_NONBLOCK), i64::from(O_NONBLOCK));
     err(sys!(SYS_accept4, l, 0, 0, 1), EINVAL);
     shut([l, c, s]);
+}
+
+fn accept_without_descriptors() {
+    let t = Tmp::new();
+    let a = path_addr(&t, "s");
+    let l = listener(&a);
+    let c = ok(connect(&a)) as i32;
+    in_child(|| {
+        ok(sys!(SYS_prlimit64, 0, RLIMIT_NOFILE, &[i64::from(c) + 1, i64::from(c) + 1], 0));
+        while sys!(SYS_dup, c) >= 0 {}
+        err(sys!(SYS_accept, l, 0, 0), EMFILE);
+    });
+    // The connection is still there.
+    let s = ok(sys!(SYS_accept, l, 0, 0)) as i32;
+    eq(send(c, b"x", 0), 1);
+    eq(recv(s, &mut [0u8; 4], 0), 1);
+    shut([l, c, s]);
+}
+
+fn sendmmsg_waits() {
+    let s = pair(SOCK_STREAM);
+    let (from, to) = (s[0], s[1]);
+    let h = std::thread::spawn(move || {
+        let d = vec![b'm'; 200_000];
+        let iov = [d.as_ptr() as usize, d.len()];
+        let mut m = [[0usize, 0, (&raw const iov) as usize, 1, 0, 0, 0, 0]; 4];
+        let sent = sys!(SYS_sendmmsg, from, &mut m, 4, 0);
+        shut([from]);
+        (sent, m.map(|m| m[7] as u32))
+    });
+    sleep_ms(30);
+    let (mut bytes, mut b) = (0, vec![0u8; 30_000]);
+    loop {
+        let r = ok(recv(to, &mut b, 0));
+        if r == 0 {
+            break;
+        }
+        bytes += r;
+    }
+    eq(h.join().unwrap(), (4, [200_000; 4]));
+    eq(bytes, 800_000);
+    shut([to]);
+    // A bad one after the first ends the call with the count.
+    let s = pair(SOCK_DGRAM);
+    let iov = [b"one".as_ptr() as usize, 3];
+    let mut m = [[0usize, 0, (&raw const iov) as usize, 1, 0, 0, 0, 0]; 2];
+    m[1][2] = bad() as usize;
+    eq(sys!(SYS_sendmmsg, s[0], &mut m, 2, 0), 1);
+    eq(recv(s[1], &mut [0u8; 8], MSG_DONTWAIT), 3);
+    err(recv(s[1], &mut [0u8; 8], MSG_DONTWAIT), EAGAIN);
+    shut(s);
 }
 
 fn accept_nonblocking() {

@@ -7,14 +7,16 @@ use crate::sync::{Level, Lock};
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps};
 use crate::wait::{Listener, Ready, WaitQueue};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
-/// Most epolls in a chain (EP_MAX_NESTS).
-const NESTS: usize = 5;
+/// Most links of a chain of epolls (EP_MAX_NESTS): a wake-up and a look at readiness go along all of them.
+const NESTS: usize = 4;
+/// Held while epolls are linked, so that two links together make no circle and no longer chain.
+static LINKING: Lock<()> = Lock::new(Level::Inode, ());
 const INPUT_FLAGS: u32 = EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP;
 
 #[derive(Clone, Copy)]
@@ -28,6 +30,8 @@ struct Interest {
 struct Item {
     epoll: Weak<Epoll>,
     file: Weak<File>,
+    /// The file's epoll, if it is one.
+    inner: Option<Weak<Epoll>>,
     key: (i32, u64),
     interest: Lock<Interest>,
     epoch: AtomicU64,
@@ -75,6 +79,8 @@ pub struct Epoll {
     items: Lock<HashMap<(i32, u64), Arc<Item>>>,
     ready: Lock<VecDeque<Arc<Item>>>,
     queue: WaitQueue,
+    /// Those that watch this one.
+    outer: Lock<Vec<Weak<Epoll>>>,
     me: Weak<Epoll>,
     ino: u64,
 }
@@ -86,6 +92,7 @@ impl Epoll {
             items: Lock::new(Level::Epoll, HashMap::new()),
             ready: Lock::new(Level::Ready, VecDeque::new()),
             queue: WaitQueue::new(),
+            outer: Lock::new(Level::Epoll, Vec::new()),
             me: me.clone(),
             ino: next_ino(),
         })
@@ -111,11 +118,14 @@ impl Epoll {
         if file.ops.queue().is_none() {
             return Err(Errno::EPERM.into());
         }
-        if let Some(inner) = file.downcast::<Epoll>() {
+        let inner = file.downcast::<Epoll>();
+        let linking = inner.map(|_| LINKING.lock());
+        if let Some(inner) = inner {
             if std::ptr::eq(inner, self) || event.events & EPOLLEXCLUSIVE != 0 {
                 return Err(Errno::EINVAL.into());
             }
-            if inner.reaches(self, NESTS) {
+            let links = inner.layers(Epoll::inside, self).zip(self.layers(Epoll::outside, inner));
+            if links.is_none_or(|(below, above)| below + above + 1 > NESTS) {
                 return Err(Errno::ELOOP.into());
             }
         }
@@ -123,6 +133,7 @@ impl Epoll {
         let item = Arc::new(Item {
             epoll: self.me.clone(),
             file: Arc::downgrade(file),
+            inner: inner.map(|inner| inner.me.clone()),
             key,
             interest: Lock::new(
                 Level::Object,
@@ -141,6 +152,12 @@ impl Epoll {
             }
             items.insert(key, item.clone());
         }
+        if let Some(inner) = inner {
+            let mut outer = inner.outer.lock();
+            outer.retain(|epoll| epoll.strong_count() > 0);
+            outer.push(self.me.clone());
+        }
+        drop(linking);
         self.register(&item, file, event.events);
         Ok(())
     }
@@ -182,23 +199,41 @@ impl Epoll {
         let item = self.items.lock().remove(&(fd, file.id)).ok_or(Errno::ENOENT)?;
         item.epoch.fetch_add(1, Ordering::SeqCst);
         item.interest.lock().spent = true;
+        if let Some(inner) = item.inner.as_ref().and_then(Weak::upgrade) {
+            let mut outer = inner.outer.lock();
+            // One of them: it may be watched under another number too.
+            if let Some(at) = outer.iter().position(|epoll| Weak::ptr_eq(epoll, &self.me)) {
+                outer.swap_remove(at);
+            }
+        }
         Ok(())
     }
 
-    fn children(&self) -> Vec<Arc<File>> {
-        let items = self.items.lock();
-        let files = items.values().filter_map(|item| item.file.upgrade());
-        files.filter(|file| file.downcast::<Epoll>().is_some()).collect()
+    /// The epolls that this one watches.
+    fn inside(&self) -> Vec<Arc<Epoll>> {
+        self.items.lock().values().filter_map(|item| item.inner.as_ref()?.upgrade()).collect()
     }
 
-    fn reaches(&self, target: &Epoll, depth: usize) -> bool {
-        if depth == 0 {
-            return true;
+    /// The epolls that watch this one.
+    fn outside(&self) -> Vec<Arc<Epoll>> {
+        self.outer.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// How many layers of epolls there are in one direction. None: `target` is in one of them.
+    fn layers(&self, next: fn(&Epoll) -> Vec<Arc<Epoll>>, target: &Epoll) -> Option<usize> {
+        let mut layer = next(self);
+        for depth in 0..=NESTS {
+            if layer.iter().any(|epoll| std::ptr::eq(&**epoll, target)) {
+                return None;
+            }
+            if layer.is_empty() {
+                return Some(depth);
+            }
+            let mut seen = HashSet::new();
+            layer =
+                layer.iter().flat_map(|epoll| next(epoll)).filter(|epoll| seen.insert(epoll.ino)).collect();
         }
-        self.children()
-            .iter()
-            .filter_map(|f| f.downcast::<Epoll>())
-            .any(|child| std::ptr::eq(child, target) || child.reaches(target, depth - 1))
+        None
     }
 
     /// Up to `max` ready events.

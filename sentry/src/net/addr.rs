@@ -51,7 +51,8 @@ pub fn reachable(to: &SocketAddr) -> SysResult<()> {
     })))
 }
 
-fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+/// Some bytes of a guest's structure; None past its end.
+pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 

@@ -1,10 +1,13 @@
 //! Control messages (cmsg(3)).
 
+use super::addr::array;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::ipc::install_file;
 use crate::vfs::file::File;
+use std::cell::RefCell;
 use std::net::IpAddr;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
@@ -16,11 +19,62 @@ const HEADER: usize = 16;
 /// Most bytes of control data that are read (net.core.optmem_max).
 const MAX: usize = 131_072;
 
+/// Open files on their way (SCM_RIGHTS).
+///
+/// One of them may be a socket with others in its inbox, and so on as deep as a guest likes: those whose last holder goes
+/// while another is being closed wait until that is done.
+#[derive(Default)]
+pub struct Rights(Vec<Arc<File>>);
+
+thread_local! {
+    /// What is still to be closed on this thread; None: nothing is under way.
+    static CLOSING: RefCell<Option<Vec<Arc<File>>>> = const { RefCell::new(None) };
+}
+
+impl Drop for Rights {
+    fn drop(&mut self) {
+        if self.0.is_empty() {
+            return;
+        }
+        let files = std::mem::take(&mut self.0);
+        let under_way = CLOSING.with_borrow_mut(|closing| match closing {
+            Some(list) => {
+                list.extend(files);
+                true
+            }
+            None => {
+                *closing = Some(files);
+                false
+            }
+        });
+        if under_way {
+            return;
+        }
+        while let Some(file) = CLOSING.with_borrow_mut(|closing| closing.as_mut()?.pop()) {
+            drop(file);
+        }
+        CLOSING.set(None);
+    }
+}
+
+impl Deref for Rights {
+    type Target = Vec<Arc<File>>;
+    fn deref(&self) -> &Vec<Arc<File>> {
+        &self.0
+    }
+}
+
+impl DerefMut for Rights {
+    fn deref_mut(&mut self) -> &mut Vec<Arc<File>> {
+        &mut self.0
+    }
+}
+
 /// What travels beside a message's bytes.
 #[derive(Default)]
 pub struct Ancillary {
     /// SCM_RIGHTS
-    pub rights: Vec<Arc<File>>,
+    pub rights: Rights,
     /// SCM_CREDENTIALS
     pub creds: Option<Ucred>,
     /// What the header of an IP packet would say.
@@ -78,8 +132,7 @@ impl Header {
     /// # Errors
     /// EINVAL; a gap for those that are not implemented.
     fn take(&mut self, family: i32, level: i32, kind: i32, body: &[u8]) -> SysResult<()> {
-        let int =
-            || body.get(..4).and_then(|b| b.try_into().ok()).map(i32::from_ne_bytes).ok_or(Errno::EINVAL);
+        let int = || array(body, 0).map(i32::from_ne_bytes).ok_or(Errno::EINVAL);
         let byte = |low: i32| int().and_then(|v| (low..=255).contains(&v).then_some(v).ok_or(Errno::EINVAL));
         match (level, kind) {
             (SOL_IP, IP_TTL) if family == AF_INET => self.hops = Some(byte(1)?),

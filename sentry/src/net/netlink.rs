@@ -1,6 +1,7 @@
 //! AF_NETLINK: NETLINK_ROUTE questions about the one interface, its addresses, routes and rules (rtnetlink(7)), and
 //! NETLINK_SOCK_DIAG lists of sockets (sock_diag(7)). Nothing can be changed.
 
+use super::addr::array;
 use super::iface;
 use super::listing;
 use crate::cx::Cx;
@@ -74,10 +75,6 @@ struct Request<'a> {
     flags: u16,
     seq: u32,
     body: &'a [u8],
-}
-
-fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
 impl<'a> Request<'a> {

@@ -1,6 +1,6 @@
 //! Socket options (socket(7), tcp(7), ip(7)): those with an effect here, and those that are remembered.
 
-use super::addr::Addr;
+use super::addr::{Addr, array};
 use super::socket::{Kind, Socket};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
@@ -163,7 +163,7 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
     if remembered(level, name).is_none() || !applies(socket, level) {
         return Err(missing(socket, level, name));
     }
-    let value = bytes.get(..4).and_then(|b| b.try_into().ok()).map(i32::from_ne_bytes);
+    let value = array(&bytes, 0).map(i32::from_ne_bytes);
     let mut value = match (level, bytes.first()) {
         // IP options may be one byte.
         (SOL_IP, Some(byte)) => value.unwrap_or(i32::from(*byte)),

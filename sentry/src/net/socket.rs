@@ -20,8 +20,10 @@ use syscall_table::errno::Errno;
 
 /// Most bytes in an inbox (net.core.rmem_default).
 pub(super) const ROOM: usize = 212_992;
-/// Most datagrams in an inbox (net.unix.max_dgram_qlen is lower; UDP has no such limit).
-pub(super) const DATAGRAMS: usize = 1024;
+/// Most messages in an inbox (net.unix.max_dgram_qlen is lower; UDP has no such limit). Those of a stream that have
+/// rights or other credentials stay apart, and what they hold beside their bytes is bounded so, as Linux does by
+/// charging the buffer of each.
+pub(super) const MESSAGES: usize = 1024;
 /// Bytes that one stream message grows to.
 pub(super) const RUN: usize = 65_536;
 
@@ -235,15 +237,14 @@ impl Socket {
         self.state.lock().options.get(&(SOL_IPV6, IPV6_V6ONLY)).is_some_and(|v| *v != 0)
     }
 
+    /// Whether SO_ERROR is set.
+    pub fn has_error(&self) -> bool {
+        self.state.lock().error.is_some()
+    }
+
     /// A remembered option of SOL_SOCKET is on.
     pub fn option(&self, name: i32) -> bool {
         self.state.lock().options.get(&(SOL_SOCKET, name)).is_some_and(|v| *v != 0)
-    }
-
-    fn any(&self) -> SocketAddr {
-        let ip: IpAddr =
-            if self.family == AF_INET6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-        SocketAddr::new(ip, 0)
     }
 
     /// Gives an inet socket a port if it has none.
@@ -252,7 +253,7 @@ impl Socket {
             return Ok(bound);
         }
         let me = self.me.upgrade().ok_or(Errno::EBADF)?;
-        let mut wish = self.any();
+        let mut wish = listing::nowhere(self.family);
         if let Some(ip) = toward {
             wish.set_ip(ip);
         }
@@ -589,7 +590,7 @@ impl FileOps for Socket {
         let room = match peer {
             Some(peer) => {
                 let state = peer.state.lock();
-                state.bytes < ROOM / 2 && (self.kind == Kind::Stream || state.inbox.len() < DATAGRAMS)
+                state.bytes < ROOM / 2 && state.inbox.len() < MESSAGES
             }
             None => self.kind == Kind::Dgram || connected,
         };

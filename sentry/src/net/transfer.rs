@@ -2,7 +2,7 @@
 
 use super::addr::Addr;
 use super::control::{Ancillary, Header, Record};
-use super::socket::{DATAGRAMS, Kind, Message, ROOM, RUN, Socket, Urgent, wait_until};
+use super::socket::{Kind, MESSAGES, Message, ROOM, RUN, Socket, Urgent, wait_until};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::wait::Ready;
@@ -255,6 +255,11 @@ impl Socket {
         flags: i32,
     ) -> SysResult<usize> {
         let stream = self.kind == Kind::Stream;
+        let counts = stream && !nonblocking && flags & MSG_OOB == 0;
+        let mut done = if counts { std::mem::take(&mut cx.state::<Progress>().0) } else { 0 }.min(data.len());
+        if done > 0 && self.has_error() {
+            return Ok(done);
+        }
         let error = self.state.lock().error.take();
         match error {
             Some(Errno::EPIPE) => return self.broken(cx, 0, flags),
@@ -270,8 +275,10 @@ impl Socket {
         if !stream && data.len() > ROOM.min(if self.family == AF_UNIX { ROOM } else { 65_507 }) {
             return Err(Errno::EMSGSIZE.into());
         }
-        let mut done = if nonblocking || !stream { 0 } else { std::mem::take(&mut cx.state::<Progress>().0) }
-            .min(data.len());
+        // What came with the message went with its first bytes.
+        if done > 0 {
+            ancillary.rights.clear();
+        }
         if !stream && self.family != AF_UNIX {
             let remote = match &to {
                 Some((addr, _)) => addr.clone(),
@@ -312,13 +319,17 @@ impl Socket {
             return self.broken(cx, done, flags);
         }
         let room = ROOM.saturating_sub(inbox.bytes);
-        let full = !stream && (inbox.bytes > 0 && room < data.len() || inbox.inbox.len() >= DATAGRAMS);
+        let full = !stream && inbox.bytes > 0 && room < data.len() || inbox.inbox.len() >= MESSAGES;
         let udp = self.kind == Kind::Dgram && self.family != AF_UNIX;
         if full && udp {
             return Ok(data.len());
         }
         let rest = data.get(done..).unwrap_or_default();
-        let part = if stream { rest.len().min(room) } else { rest.len() };
+        let part = match (full, stream) {
+            (true, _) => 0,
+            (false, true) => rest.len().min(room),
+            (false, false) => rest.len(),
+        };
         if !full && (part > 0 || !stream) {
             let mut carried = std::mem::take(ancillary);
             let unix_creds = carried.creds.get_or_insert(creds);

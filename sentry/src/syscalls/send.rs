@@ -10,11 +10,14 @@ use crate::net::socket::{Kind, Socket};
 use crate::net::transfer::Received;
 use crate::vfs::io;
 use std::sync::Arc;
+use std::time::Duration;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
 /// Most bytes of one message that are gathered or scattered.
 const MOST: usize = 1 << 20;
+/// Bytes of a stream that are gathered at once: a sender that waits does it anew each time that it may go on.
+const PIECE: usize = 1 << 16;
 const SEND_FLAGS: i32 =
     MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_EOR | MSG_DONTROUTE | MSG_CONFIRM | MSG_BATCH | MSG_OOB;
 const RECEIVE_FLAGS: i32 = MSG_DONTWAIT
@@ -66,13 +69,26 @@ fn send_one(cx: &mut Cx, fd: Fd, message: &Outgoing, flags: i32) -> SysResult<us
     }
     let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
     let mut done = std::mem::take(&mut cx.state::<Sent>().0).min(len);
+    if done > 0 {
+        ancillary.rights.clear();
+    }
+    let most = if socket.kind == Kind::Stream { PIECE } else { MOST };
     loop {
-        let mut data = vec![0u8; len.saturating_sub(done).min(MOST)];
-        io::gather(cx, &message.ranges, done, &mut data)?;
-        match socket.send(cx, &data, &mut ancillary, to.clone(), nonblocking, flags) {
+        let want = len.saturating_sub(done).min(most);
+        // The urgent byte is the last of all, and an error after the first piece is the next call's.
+        let later = if done > 0 { MSG_NOSIGNAL } else { 0 };
+        let flags = if done.saturating_add(want) < len { flags & !MSG_OOB } else { flags } | later;
+        if done > 0 && socket.has_error() {
+            return Ok(done);
+        }
+        let sent = io::with_scratch(want, |data| {
+            io::gather(cx, &message.ranges, done, data)?;
+            socket.send(cx, data, &mut ancillary, to.clone(), nonblocking, flags)
+        });
+        match sent {
             Ok(part) => {
                 done = done.saturating_add(part);
-                if part < data.len() || done >= len {
+                if part < want || done >= len {
                     return Ok(done);
                 }
             }
@@ -131,6 +147,36 @@ pub fn sendmsg(cx: &mut Cx, sockfd: Fd, msg: In<Msghdr>, flags: MsgFlags) -> Sys
 #[derive(Default)]
 struct Done(u32);
 
+/// sendmmsg(2), recvmmsg(2): `one` is given where each message's header is, and whether it is the first. What goes wrong
+/// after the first ends the call with the count.
+fn each(
+    cx: &mut Cx,
+    msgvec: u64,
+    vlen: u32,
+    deadline: Option<Duration>,
+    mut one: impl FnMut(&mut Cx, u64, bool) -> SysResult,
+) -> SysResult {
+    let most = vlen.min(UIO_MAXIOV as u32);
+    loop {
+        let done = cx.state::<Done>().0;
+        if done >= most || done > 0 && deadline.is_some_and(|d| crate::time::now() >= d) {
+            return Ok(u64::from(done));
+        }
+        let at = msgvec.wrapping_add(u64::from(done) * 64);
+        let result = one(cx, at, done == 0)
+            .and_then(|count| cx.write_value(at.wrapping_add(56), &u32::try_from(count).unwrap_or(u32::MAX)));
+        match result {
+            Ok(()) => cx.state::<Done>().0 = done + 1,
+            // The timeout is looked at after each message; it does not end the wait for one, as in Linux.
+            Err(fail @ Fail::Block(_)) if done == 0 || !crate::signal::deliver::pending(cx.task) => {
+                return Err(fail);
+            }
+            Err(_) if done > 0 => return Ok(u64::from(done)),
+            Err(fail) => return Err(fail),
+        }
+    }
+}
+
 /// sendmmsg(2)
 pub fn sendmmsg(
     cx: &mut Cx,
@@ -139,21 +185,11 @@ pub fn sendmmsg(
     vlen: u32,
     flags: MsgFlags,
 ) -> SysResult {
-    let mut done = 0;
-    while done < vlen.min(UIO_MAXIOV as u32) {
-        let at = msgvec.addr().checked_add(u64::from(done) * 64).ok_or(Errno::EFAULT)?;
+    each(cx, msgvec.addr(), vlen, None, |cx, at, _| {
         let header: Msghdr = cx.read_value(at)?;
         let message = outgoing(cx, &header)?;
-        // After the first message the rest is sent as far as it goes without waiting.
-        let extra = if done > 0 { MSG_DONTWAIT } else { 0 };
-        match send_one(cx, sockfd, &message, flags.bits() | extra) {
-            Ok(count) => cx.write_value(at.saturating_add(56), &(count as u32))?,
-            Err(_) if done > 0 => break,
-            Err(fail) => return Err(fail),
-        }
-        done += 1;
-    }
-    Ok(u64::from(done))
+        send_one(cx, sockfd, &message, flags.bits()).map(|n| n as u64)
+    })
 }
 
 struct Incoming {
@@ -254,27 +290,9 @@ pub fn recvmmsg(
     timeout: InOut<Timespec>,
 ) -> SysResult {
     let deadline = super::poll::deadline_at(cx, timeout.addr())?;
-    let most = vlen.min(UIO_MAXIOV as u32);
-    loop {
-        let done = cx.state::<Done>().0;
-        if done >= most || done > 0 && deadline.is_some_and(|d| crate::time::now() >= d) {
-            return Ok(u64::from(done));
-        }
-        let at = msgvec.addr().checked_add(u64::from(done) * 64).ok_or(Errno::EFAULT)?;
-        let late = done > 0 && flags.has(MSG_WAITFORONE);
+    each(cx, msgvec.addr(), vlen, deadline, |cx, at, first| {
+        let late = !first && flags.has(MSG_WAITFORONE);
         let extra = if late { MSG_DONTWAIT } else { 0 };
-        match receive_header(cx, sockfd, at, flags.bits() | extra) {
-            Ok(count) => cx.write_value(at.saturating_add(56), &(count as u32))?,
-            Err(Fail::Block(block)) => {
-                if done > 0 && crate::signal::deliver::pending(cx.task) {
-                    return Ok(u64::from(done));
-                }
-                // The timeout is looked at after each message; it does not end the wait for one, as in Linux.
-                return Err(Fail::Block(block));
-            }
-            Err(_) if done > 0 => return Ok(u64::from(done)),
-            Err(fail) => return Err(fail),
-        }
-        cx.state::<Done>().0 = done + 1;
-    }
+        receive_header(cx, sockfd, at, flags.bits() | extra)
+    })
 }

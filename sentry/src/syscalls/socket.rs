@@ -242,6 +242,8 @@ pub fn accept4(
         return Err(Errno::EINVAL.into());
     }
     let (file, socket) = get(cx, sockfd)?;
+    // A connection that finds no descriptor stays in the queue.
+    cx.task.files().check_room(cx.task.process.limit(RLIMIT_NOFILE))?;
     let (made, remote) = socket.accept(cx, file.nonblocking())?;
     let new = description(made, flags.bits());
     write_addr(cx, &remote, socket.family, addr.addr(), addrlen.addr())?;

@@ -20,6 +20,20 @@ struct Slots {
     low: usize,
 }
 
+/// One past the highest descriptor there may be (fs.nr_open).
+const MOST: u64 = 1 << 20;
+
+impl Slots {
+    /// The lowest free number from `from` and below `limit`.
+    fn free(&self, from: usize, limit: u64) -> SysResult<usize> {
+        let mut index = from.max(self.low);
+        while matches!(self.list.get(index), Some(Some(_))) {
+            index += 1;
+        }
+        if (index as u64) < limit.min(MOST) { Ok(index) } else { Err(Errno::EMFILE.into()) }
+    }
+}
+
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// A descriptor table (shared by CLONE_FILES).
@@ -144,22 +158,23 @@ impl FdTable {
     pub fn install(&self, file: Arc<File>, cloexec: bool, from: i32, limit: u64) -> SysResult<i32> {
         let mut slots = self.slots.lock();
         let from = usize::try_from(from).map_err(|_| Errno::EINVAL)?;
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(1 << 20);
-        if from >= limit && from > 0 {
+        if from as u64 >= limit.min(MOST) && from > 0 {
             return Err(Errno::EINVAL.into());
         }
-        let mut index = from.max(slots.low);
-        while matches!(slots.list.get(index), Some(Some(_))) {
-            index += 1;
-        }
-        if index >= limit {
-            return Err(Errno::EMFILE.into());
-        }
+        let index = slots.free(from, limit)?;
         if from <= slots.low {
             slots.low = index + 1;
         }
         put(&mut slots, index, Slot { file, cloexec });
         i32::try_from(index).map_err(|_| Errno::EMFILE.into())
+    }
+
+    /// Whether a descriptor below `limit` is free: asked by calls that must not fail for it later.
+    ///
+    /// # Errors
+    /// EMFILE.
+    pub fn check_room(&self, limit: u64) -> SysResult<()> {
+        self.slots.lock().free(0, limit).map(drop)
     }
 
     /// Installs at exactly `fd` (dup2), returning what was there.
@@ -175,7 +190,7 @@ impl FdTable {
     ) -> SysResult<Option<Arc<File>>> {
         let mut slots = self.slots.lock();
         let index = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
-        if index as u64 >= limit.min(1 << 20) {
+        if index as u64 >= limit.min(MOST) {
             return Err(Errno::EBADF.into());
         }
         let old = slots.list.get_mut(index).and_then(Option::take).map(|s| s.file);
