@@ -7,7 +7,7 @@ cases![
     anonymous_is_zero, file_private, file_shared, file_offset, shared_between_processes, private_after_fork, fixed_replaces, noreplace, hint,
     errors, file_mode_errors, past_end_of_file_bus, munmap_middle, munmap_errors, munmap_unmapped, mprotect_fault, mprotect_errors,
     mprotect_splits, exec_code, mremap_grow_in_place_or_move, mremap_shrink, mremap_fixed, mremap_errors, mremap_dontunmap, madvise_dontneed,
-    madvise_advices, madvise_errors, brk_grows, msync_basic, msync_errors, mincore_basic, mlock_basic, mlock_errors, survives_close,
+    madvise_advices, madvise_errors, refused_advice_changes_nothing, brk_grows, msync_basic, msync_errors, mincore_basic, mlock_basic, mlock_errors, survives_close,
     unlinked_file, shared_write_needs_write, dev_zero_map, large_reservation, growsdown_stack, write_read_only_fault, partial_page_tail
 ];
 
@@ -367,6 +367,16 @@ fn madvise_errors() {
     err(sys!(SYS_madvise, p + 1, 4096, MADV_NORMAL), EINVAL);
     unmap(p, 4096);
     err(sys!(SYS_madvise, p, 4096, MADV_NORMAL), ENOMEM);
+}
+
+fn refused_advice_changes_nothing() {
+    // MADV_POPULATE_WRITE of what may not be written, right after it was mapped.
+    let p = ok(sys!(SYS_mmap, 0, 8192, PROT_READ, ANON, -1, 0)) as usize;
+    err(sys!(SYS_madvise, p, 8192, 23), EINVAL);
+    eq(get(p + 4096), 0);
+    eq(sys!(SYS_mprotect, p, 8192, RW), 0);
+    put(p + 4096, 1);
+    unmap(p, 8192);
 }
 
 fn brk_grows() {

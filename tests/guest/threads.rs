@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 cases![
     one_after_the_other, many_at_once, many_processes_at_once, exec_while_threads_run, exec_from_a_thread,
     killed_while_making_threads, float_control_is_inherited, own_stack_and_tls, map_at_the_same_time, unmap_is_done_before_reuse,
-    refused_map, refused_fixed_map, fork_while_others_map, exit_while_others_map, vfork_and_exec_often
+    refused_map, refused_fixed_map, fork_while_others_map, move_while_others_map, exit_while_others_map, vfork_and_exec_often
 ];
 
 const RW: i32 = PROT_READ | PROT_WRITE;
@@ -331,6 +331,35 @@ fn exit_while_others_map() {
         });
         exits(pid, i);
     }
+}
+
+/// Moving memory waits until nobody's change is under way, however many follow each other.
+fn move_while_others_map() {
+    in_child(|| {
+        let stop = std::sync::Arc::new(AtomicU32::new(0));
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let stop = stop.clone();
+                small(move || {
+                    while stop.load(SeqCst) == 0 {
+                        let at = map(8192);
+                        eq(sys!(SYS_munmap, at, 8192), 0);
+                    }
+                })
+            })
+            .collect();
+        for mark in 1..50 {
+            let at = map(8192);
+            fill(at, 8192, mark);
+            let to = ok(sys!(SYS_mremap, at, 8192, 4 << 20, MREMAP_MAYMOVE)) as usize;
+            holds(to, 8192, mark);
+            eq(sys!(SYS_munmap, to, 4 << 20), 0);
+        }
+        stop.store(1, SeqCst);
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+    });
 }
 
 fn vfork_and_exec_often() {

@@ -10,6 +10,7 @@ mod cputime;
 pub mod guestfilter;
 mod hostcalls;
 pub mod hostio;
+mod memcalls;
 pub mod ptrace;
 pub mod regs;
 pub mod sentryfilter;
@@ -371,6 +372,7 @@ pub trait Space: Send + Sync {
     fn settle(&self, _token: Token, _since: std::time::Instant) -> Result<(), Gone> {
         Ok(())
     }
+
     /// The sum of [`cpu_time`](Self::cpu_time) alone, which is cheaper.
     fn cpu_sum(&self) -> Option<std::time::Duration> {
         self.cpu_time().map(|cpu| cpu.user.saturating_add(cpu.system))

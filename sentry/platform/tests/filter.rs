@@ -69,11 +69,12 @@ fn call(inside: bool, nr: u64, args: [u64; 6]) -> i64 {
 }
 
 const EPERM: i64 = -1;
+const EBADF: i64 = -9;
 const SIGSYS: i64 = -1031;
 
 #[test]
 fn judges_calls() {
-    let anonymous = 0x32;
+    let (anonymous, shared) = (0x32, 0x11);
     let limit = layout::REGION_START;
     // Outside the shim everything traps.
     assert_eq!(call(false, 39, [0; 6]), SIGSYS);
@@ -88,6 +89,32 @@ fn judges_calls() {
     assert_eq!(call(true, 9, [0x10_0000, 4096, 3, 0x31, u64::MAX, 0]), EPERM);
     assert_eq!(call(true, 9, [0x10_0000, 4096, 3, 0x4_0032, u64::MAX, 0]), EPERM);
     assert_eq!(call(true, 9, [0x10_0000, 4096, 0x13, anonymous, u64::MAX, 0]), EPERM);
+    assert_eq!(call(true, 10, [0x10_0000, 4096, 0x13, 0, 0, 0]), EPERM);
+    // The same of shared memory: the host, which is asked when a form is admitted, knows no such descriptor.
+    assert_eq!(call(true, 9, [0x10_0000, 4096, 3, shared, 999, 0]), EBADF);
+    for (prot, flags) in [(3, 0x1), (3, 0x13), (3, 0x31), (3, 0x4_0011), (0x13, shared)] {
+        assert_eq!(call(true, 9, [0x10_0000, 4096, prot, flags, 999, 0]), EPERM, "{prot:#x} {flags:#x}");
+    }
+    // In the shim's range only the shared area, as a whole and not executable.
+    let area = layout::CTL_SIZE;
+    assert_eq!(call(true, 9, [layout::CTL, area, 3, shared, 999, 0]), EBADF);
+    for (start, len, prot, flags) in [
+        (layout::CODE, area, 3, shared),
+        (layout::CTL, area + 4096, 3, shared),
+        (layout::CTL, area, 7, shared),
+        (layout::CTL, area, 3, 0x12),
+        (layout::CTL, area, 3, 0x1),
+    ] {
+        assert_eq!(
+            call(true, 9, [start, len, prot, flags, 999, 0]),
+            EPERM,
+            "{start:#x} {prot:#x} {flags:#x}"
+        );
+    }
+    // mremap: in place, or to a given address.
+    for flags in [1, 2, 4, 5, 6, 8] {
+        assert_eq!(call(true, 25, [0x10_0000, 4096, 8192, flags, 0x20_0000, 0]), EPERM, "flags {flags}");
+    }
     // Ranges: up to the shim, not into it, no wrapping.
     assert_eq!(call(true, 9, [limit - 4096, 4096, 3, anonymous, u64::MAX, 0]), (limit - 4096) as i64);
     assert_eq!(call(true, 9, [limit - 4096, 8192, 3, anonymous, u64::MAX, 0]), EPERM);
@@ -109,7 +136,10 @@ fn judges_calls() {
             (28, [start, len, 4, 0, 0, 0]),
             (25, [start, len, 4096, 3, 0x10_0000, 0]),
             (25, [0x10_0000, 4096, len, 3, start, 0]),
+            (25, [start, len, 4096, 0, 0, 0]),
+            (25, [start, 4096, len, 0, 0, 0]),
             (9, [start, len, 3, anonymous, u64::MAX, 0]),
+            (9, [start, len, 3, shared, 999, 0]),
         ] {
             assert_eq!(call(true, nr, args), EPERM, "call {nr} {start:#x} {len:#x}");
         }
@@ -126,6 +156,12 @@ fn judges_calls() {
     assert_eq!(call(true, 317, [1, layout::BELL_FLAGS, 0x10_0000, 0, 0, 0]), EPERM);
     assert_eq!(call(true, 317, [1, 0, layout::BELL_PROG, 0, 0, 0]), EPERM);
     assert_eq!(call(true, 317, [2, 0, 0, 0, 0, 0]), EPERM);
+    // membarrier: the caller's own threads; getrusage: never of children.
+    for (command, flags) in [(1, 0), (2, 0), (4, 0), (0x80, 0), (0x10, 1)] {
+        assert_eq!(call(true, 324, [command, flags, 0, 0, 0, 0]), EPERM, "command {command}");
+    }
+    assert_eq!(call(true, 324, [0x10, 0, 0, 0, 0, 0]), 0);
+    assert_eq!(call(true, 98, [u64::MAX, 0, 0, 0, 0, 0]), EPERM);
     // futex: wait and wake only.
     for op in [3, 4, 6, 9, 11, 130, 256] {
         assert_eq!(call(true, 202, [0x1000, op, 0, 0, 0, 0]), EPERM, "op {op}");

@@ -38,14 +38,11 @@ impl Mm {
         port: &dyn Port,
         range: impl Fn(&Layout) -> SysResult<(u64, u64)>,
     ) -> SysResult<(Guard<'_, Layout>, u64, u64)> {
-        let mut since = None;
+        let mut waits: Option<(Token, Instant)> = None;
         loop {
             let mut layout = self.layout.lock();
             let own = port.token().task;
-            if !layout.flights.is_empty() {
-                let space = &self.space;
-                layout.flights.retain(|flight| !space.settled(flight.token));
-            }
+            self.land(&mut layout);
             let (start, end) = range(&layout)?;
             let met = |flight: &&Flight| flight.token.task != own && flight.start < end && start < flight.end;
             let Some(token) = layout.flights.iter().find(met).map(|flight| flight.token) else {
@@ -55,14 +52,30 @@ impl Mm {
             if !port.full() {
                 return Err(Fail::NeedPort);
             }
-            let since = *since.get_or_insert_with(Instant::now);
+            // Patience is with each change: that others follow it is no fault of the task that made it.
+            let since = match waits {
+                Some((same, since)) if same == token => since,
+                _ => Instant::now(),
+            };
+            waits = Some((token, since));
             self.space.settle(token, since).map_err(|_| Fail::Exit)?;
+        }
+    }
+
+    /// Forgets changes that have been made.
+    pub(super) fn land(&self, layout: &mut Layout) {
+        if !layout.flights.is_empty() {
+            layout.flights.retain(|flight| !self.space.settled(flight.token));
         }
     }
 
     /// Notes that what was just recorded is left to the task, if it is.
     pub(super) fn depart(layout: &mut Layout, port: &dyn Port, start: u64, end: u64, undo: Undo) {
         if let Some(token) = port.deferred() {
+            // A task calls again when its earlier changes have been made. Its word for each is not waited for: one that
+            // never gives it would fill the list.
+            let earlier = |flight: &Flight| flight.token.task == token.task && flight.token.seq != token.seq;
+            layout.flights.retain(|flight| !earlier(flight));
             layout.flights.push(Flight { start, end, token, undo });
         }
     }
@@ -72,6 +85,8 @@ impl Mm {
         let own = port.token().task;
         let mut value = -i64::from(Errno::from_raw(errno).raw());
         let mut layout = self.layout.lock();
+        // What failed may be no recorded change (madvise(2)); an earlier one that was made stays.
+        self.land(&mut layout);
         let Some(at) = layout.flights.iter().rposition(|flight| flight.token.task == own) else {
             return value;
         };

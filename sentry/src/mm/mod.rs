@@ -145,9 +145,15 @@ impl Mm {
     /// Calls `f` with the protection of a range, which does not change meanwhile; not if it is not the private and
     /// read-only code of one area.
     pub(crate) fn code(&self, addr: u64, len: u64, f: &mut dyn FnMut(i32)) {
-        let layout = self.layout.lock();
+        let mut layout = self.layout.lock();
+        self.land(&mut layout);
+        let end = addr.saturating_add(len);
+        if layout.flights.iter().any(|flight| flight.start < end && addr < flight.end) {
+            // The records are ahead of what is there.
+            return;
+        }
         let Some((_, area)) = layout.find(addr) else { return };
-        let whole = addr.checked_add(len).is_some_and(|end| end <= area.end);
+        let whole = end <= area.end;
         let prot = area.prot;
         if whole && !area.shared && prot & PROT_EXEC != 0 && prot & PROT_WRITE == 0 {
             f(prot);

@@ -249,5 +249,6 @@ fn exchange(slot: &Slot, context: &mut Context, mut spin: bool) {
             }
             _ => host::exit(),
         }
-    }    gate::detour(context);
+    }
+    gate::detour(context);
 }

@@ -5,10 +5,9 @@ use super::task::{Stopped, Task};
 use super::tracer::{self, CloneError, Tracer};
 use super::{host, setup};
 use crate::cputime::RUSAGE_LEN;
+use crate::memcalls::{mremap_flags, range};
 use crate::trap::xstate;
-use crate::{
-    CallError, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskSink, XState, guestfilter,
-};
+use crate::{CallError, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskSink, XState, memcalls};
 use lazaret_shim::layout;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -26,19 +25,6 @@ pub struct PtracePort<'a> {
     pub finished: bool,
     /// The signal that ended the thread, if the port noticed that it did.
     pub lost: Option<i32>,
-}
-
-/// First address a range may not reach.
-const LIMIT: u64 = layout::REGION_START;
-const MREMAP_MAYMOVE: u64 = 1;
-const MREMAP_FIXED: u64 = 2;
-const MREMAP_DONTUNMAP: u64 = 4;
-
-fn range(addr: u64, len: u64) -> Result<(), CallError> {
-    match addr.checked_add(len) {
-        Some(end) if end <= LIMIT => Ok(()),
-        _ => Err(CallError::Errno(libc::ENOMEM)),
-    }
 }
 
 impl<'a> PtracePort<'a> {
@@ -199,28 +185,19 @@ impl Port for PtracePort<'_> {
     ) -> Result<(), CallError> {
         range(old, old_len)?;
         range(new_addr, new_len)?;
-        let mut flags = if old == new_addr { 0 } else { MREMAP_MAYMOVE | MREMAP_FIXED };
-        if dont_unmap {
-            flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-        }
+        let flags = mremap_flags(old, new_addr, dont_unmap);
         self.call(25, [old, old_len, new_len, flags, new_addr, 0]).map(|_| ())
     }
 
     fn madvise(&mut self, addr: u64, len: u64, advice: i32) -> Result<(), CallError> {
         range(addr, len)?;
-        match u32::try_from(advice) {
-            Ok(known) if guestfilter::is_advice(known) => {
-                self.call(28, [addr, len, known.into(), 0, 0, 0]).map(|_| ())
-            }
-            _ => Err(CallError::Errno(libc::EINVAL)),
-        }
+        let advice = memcalls::advice(advice)?;
+        self.call(28, [addr, len, advice, 0, 0, 0]).map(|_| ())
     }
 
     fn membarrier(&mut self, command: u32) -> Result<(), CallError> {
-        if !guestfilter::is_barrier(command) {
-            return Err(CallError::Errno(libc::EINVAL));
-        }
-        self.call(324, [command.into(), 0, 0, 0, 0, 0]).map(|_| ())
+        let command = memcalls::barrier(command)?;
+        self.call(324, [command, 0, 0, 0, 0, 0]).map(|_| ())
     }
 
     fn fork(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {

@@ -192,7 +192,8 @@ pub fn rewrite(task: &Arc<Task>, port: &mut TrapPort<'_>, rip: u64) {
     let was = [a, b, c, d, e];
     let mut done = false;
     task.sink.code(at, 5, &mut |prot| {
-        let others = process.others(task);
+        // Nor is a task added.
+        let (others, _all) = process.others(task);
         let mut held = Vec::with_capacity(others.len());
         for other in &others {
             match other.try_lock() {

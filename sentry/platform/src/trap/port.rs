@@ -7,9 +7,10 @@ use super::task::{State, Task};
 use super::worker;
 use super::xstate;
 use crate::cputime::RUSAGE_LEN;
+use crate::memcalls::{mremap_flags, range};
 use crate::{
     CallError, Event, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskSink, Token, XState,
-    guestfilter, hostcalls,
+    hostcalls, memcalls,
 };
 use lazaret_shim::layout::{self, MCTX_WORDS};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -66,11 +67,6 @@ pub struct TrapPort<'a> {
     queue: Vec<[u64; 7]>,
 }
 
-/// First address a range may not reach.
-const LIMIT: u64 = layout::REGION_START;
-const MREMAP_MAYMOVE: u64 = 1;
-const MREMAP_FIXED: u64 = 2;
-const MREMAP_DONTUNMAP: u64 = 4;
 const TRAP_FLAG: u64 = 0x100;
 const CLOSE: u64 = 3;
 
@@ -314,13 +310,6 @@ impl<'a> TrapPort<'a> {
         result(value)
     }
 
-    fn range(&self, addr: u64, len: u64) -> Result<(), CallError> {
-        match addr.checked_add(len) {
-            Some(end) if end <= LIMIT => Ok(()),
-            _ => Err(CallError::Errno(libc::ENOMEM)),
-        }
-    }
-
     /// A spare thread of the process that will begin with this task's extended state.
     fn spare(&mut self) -> Option<(Arc<Binding>, u64, u32)> {
         let at = self.load().words[MCTX_WORDS - 1];
@@ -454,7 +443,7 @@ impl Port for TrapPort<'_> {
         flags: i32,
         file: Option<(BorrowedFd<'_>, u64)>,
     ) -> Result<(), CallError> {
-        self.range(addr, len)?;
+        range(addr, len)?;
         self.bind.process.remapped(addr, len);
         let (prot, flags) = (prot as u32, flags as u32 | libc::MAP_FIXED as u32);
         let Some((file, offset)) = file else {
@@ -477,13 +466,13 @@ impl Port for TrapPort<'_> {
     }
 
     fn munmap(&mut self, addr: u64, len: u64) -> Result<(), CallError> {
-        self.range(addr, len)?;
+        range(addr, len)?;
         self.bind.process.remapped(addr, len);
         self.call(11, [addr, len, 0, 0, 0, 0]).map(|_| ())
     }
 
     fn mprotect(&mut self, addr: u64, len: u64, prot: i32) -> Result<(), CallError> {
-        self.range(addr, len)?;
+        range(addr, len)?;
         patch::restore(self, addr, len);
         self.call(10, [addr, len, u64::from(prot as u32), 0, 0, 0]).map(|_| ())
     }
@@ -496,34 +485,25 @@ impl Port for TrapPort<'_> {
         new_addr: u64,
         dont_unmap: bool,
     ) -> Result<(), CallError> {
-        self.range(old, old_len)?;
-        self.range(new_addr, new_len)?;
+        range(old, old_len)?;
+        range(new_addr, new_len)?;
         patch::restore(self, old, old_len);
         if old != new_addr {
             self.bind.process.remapped(new_addr, new_len);
         }
-        let mut flags = if old == new_addr { 0 } else { MREMAP_MAYMOVE | MREMAP_FIXED };
-        if dont_unmap {
-            flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-        }
+        let flags = mremap_flags(old, new_addr, dont_unmap);
         self.call(25, [old, old_len, new_len, flags, new_addr, 0]).map(|_| ())
     }
 
     fn madvise(&mut self, addr: u64, len: u64, advice: i32) -> Result<(), CallError> {
-        self.range(addr, len)?;
-        match u32::try_from(advice) {
-            Ok(known) if guestfilter::is_advice(known) => {
-                self.call(28, [addr, len, known.into(), 0, 0, 0]).map(|_| ())
-            }
-            _ => Err(CallError::Errno(libc::EINVAL)),
-        }
+        range(addr, len)?;
+        let advice = memcalls::advice(advice)?;
+        self.call(28, [addr, len, advice, 0, 0, 0]).map(|_| ())
     }
 
     fn membarrier(&mut self, command: u32) -> Result<(), CallError> {
-        if !guestfilter::is_barrier(command) {
-            return Err(CallError::Errno(libc::EINVAL));
-        }
-        self.call(324, [command.into(), 0, 0, 0, 0, 0]).map(|_| ())
+        let command = memcalls::barrier(command)?;
+        self.call(324, [command, 0, 0, 0, 0, 0]).map(|_| ())
     }
 
     fn fork(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {

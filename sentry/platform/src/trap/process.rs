@@ -6,7 +6,7 @@ use super::task::Task;
 use super::{Runtime, xstate};
 use crate::{CallError, Gone, MemFault, Space, Token, hostcalls};
 use lazaret_shim::layout;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -353,10 +353,11 @@ impl Process {
         if self.ended().is_some() { Err(Gone) } else { Ok(()) }
     }
 
-    /// The tasks but this one.
-    pub fn others(&self, task: &Arc<Task>) -> Vec<Arc<Task>> {
+    /// The tasks but this one, and what keeps others from being adopted; to be dropped before the tasks are.
+    pub fn others(&self, task: &Arc<Task>) -> (Vec<Arc<Task>>, MutexGuard<'_, HashMap<u32, Weak<Task>>>) {
         let tasks = self.tasks.lock();
-        tasks.values().filter_map(Weak::upgrade).filter(|other| !Arc::ptr_eq(other, task)).collect()
+        let others = tasks.values().filter_map(Weak::upgrade).filter(|other| !Arc::ptr_eq(other, task));
+        (others.collect(), tasks)
     }
 
     /// A range is mapped anew or no more.
