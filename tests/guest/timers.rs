@@ -7,7 +7,8 @@ cases![
     itimer_prof, itimer_virtual_repeats, itimer_by_kind, posix_cpu_timer, posix_cpu_timer_absolute, thread_cpu_timer, cpu_timer_errors, nanosleep_by_cpu,
     nanosleep_by_cpu_errors, nanosleep_remaining, overrun_in_siginfo, deleted_timer_signal_is_dropped, set_anew_drops_signal, ignored_timer_goes_on,
     none_timer_counts, alarm_rounds, process_clock_of_child, thread_clock_of_others, children_times, rusage_memory_of_child, rusage_children_maximum,
-    adjtimex_reads, settimeofday_denied, times_of_children
+    adjtimex_reads, settimeofday_denied, times_of_children,
+    short_sleeps_and_timers
 ];
 
 fn now(c: i32) -> i64 {
@@ -397,4 +398,25 @@ fn times_of_children() {
         ok(sys!(SYS_times, &mut t));
         check(t[2] + t[3] >= 4, "60 ms are six ticks");
     });
+}
+
+/// A timer and a sleep that end within microseconds of each other: whichever comes first, the sleep says how it ended.
+fn short_sleeps_and_timers() {
+    let _alarm = sig::on(SIGALRM, 0);
+    // By the library, whose calls come from one place each, as programs' do.
+    for round in 0..6000i64 {
+        let seen = sig::hits();
+        unsafe { kill(getpid(), 0) };
+        let timer = itimerval {
+            it_interval: timeval { tv_sec: 0, tv_usec: 0 },
+            it_value: timeval { tv_sec: 0, tv_usec: 1 + round % 11 },
+        };
+        eq(unsafe { setitimer(ITIMER_REAL, &timer, std::ptr::null_mut()) }, 0);
+        while sig::hits() == seen {
+            let end = now(CLOCK_MONOTONIC) + 10_000;
+            let end = timespec { tv_sec: end / 1_000_000_000, tv_nsec: end % 1_000_000_000 };
+            let got = unsafe { clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, std::ptr::null_mut()) };
+            check(got == 0 || got == EINTR, &format!("round {round}: clock_nanosleep gave {got}"));
+        }
+    }
 }

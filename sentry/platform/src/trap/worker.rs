@@ -254,8 +254,8 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
                 task.set_run(&mut st, Run::Handling);
                 Event::Started
             }
-            Run::Running if seq == st.replied => {
-                // Rung before the poller's answer was seen.
+            Run::Running | Run::Parked | Run::Done if seq == st.replied => {
+                // Rung before the poller's answer was seen. A gate told to ring comes back by a request with registers.
                 let _ = hostcalls::notif_send(bind.listener.as_fd(), notif.id);
                 continue;
             }
