@@ -1,5 +1,6 @@
 //! clone(2) and clone3: the flags that C libraries, Go and the Java VM use, and mixes of what is shared.
 
+use guest_tests::child::CloneArgs;
 use guest_tests::*;
 use libc::*;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
@@ -203,23 +204,7 @@ fn shares_handlers() {
     });
 }
 
-#[repr(C)]
-#[derive(Default)]
-struct Args {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
-}
-
-fn clone3(args: &Args) -> i64 {
+fn clone3(args: &CloneArgs) -> i64 {
     sys!(SYS_clone3, args, 88)
 }
 
@@ -227,13 +212,13 @@ fn clears_handlers() {
     in_child(|| {
         let _on = sig::on(SIGUSR1, 0);
         sig::handle(SIGUSR2, SIG_IGN, 0);
-        let pid = clone3(&Args { flags: CLEAR_SIGHAND, exit_signal: CHLD, ..Args::default() });
+        let pid = clone3(&CloneArgs { flags: CLEAR_SIGHAND, exit_signal: CHLD, ..Default::default() });
         if pid == 0 {
             let kept = handler_of(SIGUSR2) == SIG_IGN as u64;
             child::exit_now(if handler_of(SIGUSR1) == SIG_DFL as u64 && kept { 5 } else { 6 });
         }
         exits(ok(pid) as i32, 5);
-        err(clone3(&Args { flags: CLEAR_SIGHAND | SIGHAND | VM, exit_signal: CHLD, ..Args::default() }), EINVAL);
+        err(clone3(&CloneArgs { flags: CLEAR_SIGHAND | SIGHAND | VM, exit_signal: CHLD, ..Default::default() }), EINVAL);
     });
 }
 
@@ -320,12 +305,12 @@ fn pidfd_and_settid() {
     // Both would be stored at one place.
     err(sys!(SYS_clone, PIDFD | PARENT_SETTID | CHLD, 0, 0, 0, 0), EINVAL);
     let (mut fd, mut tid) = (-1i32, 0i32);
-    let pid = clone3(&Args {
+    let pid = clone3(&CloneArgs {
         flags: PIDFD | PARENT_SETTID,
         pidfd: &raw mut fd as u64,
         parent_tid: &raw mut tid as u64,
         exit_signal: CHLD,
-        ..Args::default()
+        ..Default::default()
     });
     if pid == 0 {
         child::exit_now(1);
@@ -335,7 +320,7 @@ fn pidfd_and_settid() {
     eq(i64::from(tid), ok(pid));
     exits(pid as i32, 1);
     eq(sys!(SYS_close, fd), 0);
-    err(clone3(&Args { flags: PIDFD | DETACHED, exit_signal: CHLD, ..Args::default() }), EINVAL);
+    err(clone3(&CloneArgs { flags: PIDFD | DETACHED, exit_signal: CHLD, ..Default::default() }), EINVAL);
 }
 
 fn pidfd_bad_address() {
@@ -396,12 +381,12 @@ fn spawn_flags() {
         let stack = Stack::new();
         for _ in 0..10 {
             let top = stack.top(run_true, 0);
-            let args = Args {
+            let args = CloneArgs {
                 flags: VM | VFORK | CLEAR_SIGHAND,
                 exit_signal: CHLD,
                 stack: stack.0 as u64,
                 stack_size: (top - stack.0) as u64,
-                ..Args::default()
+                ..Default::default()
             };
             let pid: i64;
             // SAFETY: as in `start`.
@@ -422,14 +407,14 @@ fn spawn_flags() {
 
 fn set_tid_checks() {
     let tid = 1i32;
-    let with = |set_tid_size| Args { exit_signal: CHLD, set_tid: arg(&tid), set_tid_size, ..Args::default() };
+    let with = |set_tid_size| CloneArgs { exit_signal: CHLD, set_tid: arg(&tid), set_tid_size, ..Default::default() };
     err(clone3(&with(0)), EINVAL);
     err(clone3(&with(33)), EINVAL);
-    err(clone3(&Args { exit_signal: CHLD, set_tid_size: 1, ..Args::default() }), EINVAL);
+    err(clone3(&CloneArgs { exit_signal: CHLD, set_tid_size: 1, ..Default::default() }), EINVAL);
 }
 
 fn cgroup_bad() {
-    let args = Args { flags: INTO_CGROUP, exit_signal: CHLD, cgroup: 9999, ..Args::default() };
+    let args = CloneArgs { flags: INTO_CGROUP, exit_signal: CHLD, cgroup: 9999, ..Default::default() };
     errs(clone3(&args), &[EBADF, EPERM]);
 }
 
@@ -463,15 +448,15 @@ fn wrong_mixes() {
         // Without rights some of them are looked at later than the rights.
         errs(sys!(SYS_clone, flags | CHLD, 0, 0, 0, 0), &[EINVAL, EPERM]);
     }
-    err(clone3(&Args { flags: THREAD | SIGHAND | VM, exit_signal: CHLD, ..Args::default() }), EINVAL);
-    err(clone3(&Args { flags: PARENT, exit_signal: CHLD, ..Args::default() }), EINVAL);
-    err(clone3(&Args { flags: 0x11, ..Args::default() }), EINVAL);
-    err(clone3(&Args { exit_signal: 65, ..Args::default() }), EINVAL);
-    err(clone3(&Args { exit_signal: CHLD | 1 << 32, ..Args::default() }), EINVAL);
+    err(clone3(&CloneArgs { flags: THREAD | SIGHAND | VM, exit_signal: CHLD, ..Default::default() }), EINVAL);
+    err(clone3(&CloneArgs { flags: PARENT, exit_signal: CHLD, ..Default::default() }), EINVAL);
+    err(clone3(&CloneArgs { flags: 0x11, ..Default::default() }), EINVAL);
+    err(clone3(&CloneArgs { exit_signal: 65, ..Default::default() }), EINVAL);
+    err(clone3(&CloneArgs { exit_signal: CHLD | 1 << 32, ..Default::default() }), EINVAL);
 }
 
 fn clone3_small_stack_struct() {
-    err(clone3(&Args { stack_size: 4096, exit_signal: CHLD, ..Args::default() }), EINVAL);
+    err(clone3(&CloneArgs { stack_size: 4096, exit_signal: CHLD, ..Default::default() }), EINVAL);
     let long = [[0u64; 32]];
     let mut args = long;
     args[0][4] = CHLD;

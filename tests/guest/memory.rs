@@ -458,7 +458,7 @@ fn seal_exec() {
 /// What was opened for reading is mapped for reading, whatever is tried.
 fn read_only_map_stays() {
     let t = Tmp::new();
-    for path in [t.path("f"), c"/dev/shm/guest-read-only"] {
+    for path in [t.path("f"), unique("/dev/shm/guest-read-only")] {
         let fd = ok(sys!(SYS_open, path, O_RDWR | O_CREAT | O_TRUNC, 0o644));
         ok(sys!(SYS_ftruncate, fd, 4096));
         let ro = ok(sys!(SYS_open, path, O_RDONLY)) as i32;
@@ -498,7 +498,7 @@ fn shared_anonymous_between() {
 }
 
 fn shm_coherent() {
-    let path = c"/dev/shm/guest-coherent";
+    let path = unique("/dev/shm/guest-coherent");
     let fd = ok(sys!(SYS_open, path, O_RDWR | O_CREAT | O_TRUNC, 0o600)) as i32;
     eq(sys!(SYS_write, fd, b"before", 6), 6);
     ok(sys!(SYS_ftruncate, fd, 8192));

@@ -41,7 +41,7 @@ fn attr(fd: i32) -> [i64; 8] {
 }
 
 fn open_modes() {
-    let name = c"guest-open";
+    let name = unique("guest-open");
     sys!(SYS_mq_unlink, name);
     err(open(name, O_RDWR, 0), ENOENT);
     let fd = ok(open(name, O_RDWR | O_CREAT, 0)) as i32;
@@ -65,7 +65,7 @@ fn attributes() {
     eq(send(fd, b"x", 0), 0);
     eq(attr(fd)[3], 1);
     shut([fd]);
-    let name = c"guest-default";
+    let name = unique("guest-default");
     sys!(SYS_mq_unlink, name);
     let fd = ok(open(name, O_RDWR | O_CREAT, 0)) as i32;
     eq(&attr(fd)[..4], [0, 10, 8192, 0]);
@@ -250,7 +250,7 @@ fn set_flags() {
 }
 
 fn unlinked_lives_on() {
-    let name = c"guest-twice";
+    let name = unique("guest-twice");
     sys!(SYS_mq_unlink, name);
     let a = ok(open(name, O_RDWR | O_CREAT, 0)) as i32;
     ok(sys!(SYS_mq_unlink, name));
@@ -266,15 +266,16 @@ fn in_dev_mqueue() {
     if sys!(SYS_statfs, c"/dev/mqueue", &mut s) != 0 || s.f_type != 0x1980_0202 {
         skip("/dev/mqueue is not mounted");
     }
-    let name = c"guest-listed";
+    let name = unique("guest-listed");
     sys!(SYS_mq_unlink, name);
     let fd = ok(open(name, O_RDWR | O_CREAT, 0)) as i32;
     eq(send(fd, b"four", 0), 0);
-    let path = "/dev/mqueue/guest-listed";
+    let listed = name.to_str().unwrap();
+    let path = &format!("/dev/mqueue/{listed}");
     check(std::fs::read_to_string(path).unwrap().starts_with("QSIZE:4          NOTIFY:0"), "its text");
     let names: Vec<_> =
         std::fs::read_dir("/dev/mqueue").unwrap().map(|e| e.unwrap().file_name()).collect();
-    check(names.iter().any(|n| n == "guest-listed"), "it is listed");
+    check(names.iter().any(|n| n == listed), "it is listed");
     let st = stat_fd(fd);
     eq((st.st_mode & 0o7777, st.st_size), (0o600, 80));
     std::fs::remove_file(path).unwrap();
@@ -291,7 +292,7 @@ fn permissions() {
     if sys!(SYS_geteuid) != 0 {
         skip("needs to be root");
     }
-    let name = c"guest-private";
+    let name = unique("guest-private");
     sys!(SYS_mq_unlink, name);
     let fd = ok(sys!(SYS_mq_open, name, O_RDWR | O_CREAT, 0o604, 0)) as i32;
     in_child(|| {
@@ -314,7 +315,7 @@ fn user_limit() {
         }
         ok(sys!(SYS_prlimit64, 0, RLIMIT_MSGQUEUE, &[200_000u64, 200_000], 0));
         let make = || {
-            let name = c"guest-limit";
+            let name = unique("guest-limit");
             let fd = open(name, O_RDWR | O_CREAT | O_EXCL, 0);
             sys!(SYS_mq_unlink, name);
             fd

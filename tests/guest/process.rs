@@ -1,5 +1,6 @@
 //! fork(2), vfork(2), clone(2), clone3(2), exit(2), exit_group(2), getpid(2) and kin.
 
+use guest_tests::child::CloneArgs;
 use guest_tests::*;
 use libc::*;
 
@@ -141,24 +142,8 @@ fn clone_errors() {
     err(c(CLONE_PIDFD | CLONE_PARENT_SETTID), EINVAL);
 }
 
-#[repr(C)]
-#[derive(Default)]
-struct Args3 {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
-}
-
 fn clone3_basic() {
-    let a = Args3 { exit_signal: SIGCHLD as u64, ..Default::default() };
+    let a = CloneArgs { exit_signal: SIGCHLD as u64, ..Default::default() };
     let pid = sys!(SYS_clone3, &a, 88);
     if pid == 0 {
         child::exit_now(6);
@@ -172,19 +157,19 @@ fn clone3_basic() {
 }
 
 fn clone3_errors() {
-    let a = Args3 { exit_signal: SIGCHLD as u64, ..Default::default() };
+    let a = CloneArgs { exit_signal: SIGCHLD as u64, ..Default::default() };
     err(sys!(SYS_clone3, &a, 8), EINVAL);
     err(sys!(SYS_clone3, &a, 5000), E2BIG);
     err(sys!(SYS_clone3, bad(), 88), EFAULT);
-    err(sys!(SYS_clone3, &Args3 { exit_signal: 99, ..Default::default() }, 88), EINVAL);
-    err(sys!(SYS_clone3, &Args3 { flags: CLONE_THREAD as u64, ..Default::default() }, 88), EINVAL);
-    err(sys!(SYS_clone3, &Args3 { stack: 4096, ..Default::default() }, 88), EINVAL);
-    err(sys!(SYS_clone3, &Args3 { flags: 1 << 40, ..Default::default() }, 88), EINVAL);
+    err(sys!(SYS_clone3, &CloneArgs { exit_signal: 99, ..Default::default() }, 88), EINVAL);
+    err(sys!(SYS_clone3, &CloneArgs { flags: CLONE_THREAD as u64, ..Default::default() }, 88), EINVAL);
+    err(sys!(SYS_clone3, &CloneArgs { stack: 4096, ..Default::default() }, 88), EINVAL);
+    err(sys!(SYS_clone3, &CloneArgs { flags: 1 << 40, ..Default::default() }, 88), EINVAL);
 }
 
 fn clone_pidfd() {
     let mut fd = -1i32;
-    let a = Args3 { flags: CLONE_PIDFD as u64, pidfd: (&raw mut fd) as u64, exit_signal: SIGCHLD as u64, ..Default::default() };
+    let a = CloneArgs { flags: CLONE_PIDFD as u64, pidfd: (&raw mut fd) as u64, exit_signal: SIGCHLD as u64, ..Default::default() };
     let pid = sys!(SYS_clone3, &a, 88);
     if pid == 0 {
         sleep_ms(30);

@@ -12,6 +12,11 @@ cases![
 
 const RMID: i32 = IPC_RMID;
 
+/// A key that no process on the host has which runs the same at the same time.
+fn key(n: i32) -> i32 {
+    n << 24 | std::process::id() as i32
+}
+
 fn drop_shm(id: i64) {
     eq(sys!(SYS_shmctl, id, RMID, 0), 0);
 }
@@ -92,7 +97,7 @@ fn shm_read_only() {
 }
 
 fn shm_removed_lives_on() {
-    let key = 0x6c61_7a01;
+    let key = key(1);
     let id = ok(sys!(SYS_shmget, key, 4096, IPC_CREAT | IPC_EXCL | 0o600));
     let p = ok(sys!(SYS_shmat, id, 0, 0));
     put(p, 3);
@@ -110,7 +115,7 @@ fn shm_removed_lives_on() {
 }
 
 fn shm_keys() {
-    let key = 0x6c61_7a02;
+    let key = key(2);
     err(sys!(SYS_shmget, key, 4096, 0), ENOENT);
     let id = ok(sys!(SYS_shmget, key, 4096, IPC_CREAT | 0o600));
     eq(sys!(SYS_shmget, key, 4096, IPC_CREAT | 0o600), id);
@@ -203,7 +208,7 @@ fn as_nobody(f: impl FnOnce()) {
 }
 
 fn shm_permissions() {
-    let key = 0x6c61_7a03;
+    let key = key(3);
     let id = ok(sys!(SYS_shmget, key, 4096, IPC_CREAT | 0o604));
     as_nobody(|| {
         eq(sys!(SYS_shmget, key, 0, 0), id);
@@ -390,7 +395,7 @@ fn sem_errors() {
     err(sys!(SYS_semget, IPC_PRIVATE, 0, 0o600), EINVAL);
     err(sys!(SYS_semget, IPC_PRIVATE, -1, 0o600), EINVAL);
     err(sys!(SYS_semget, IPC_PRIVATE, 32001, 0o600), EINVAL);
-    err(sys!(SYS_semget, 0x6c61_7a04, 1, 0), ENOENT);
+    err(sys!(SYS_semget, key(4), 1, 0), ENOENT);
     let id = sem(2);
     err(sys!(SYS_semop, id, &op(0, 1, 0), 0), EINVAL);
     err(sys!(SYS_semop, -1, &op(0, 1, 0), 1), EINVAL);
@@ -408,7 +413,7 @@ fn sem_errors() {
     err(sys!(SYS_semctl, id, 0, GETALL, bad()), EFAULT);
     err(sys!(SYS_semctl, 0x7fff_fff0, 0, GETVAL, 0), EINVAL);
     drop_sem(id);
-    let key = 0x6c61_7a05;
+    let key = key(5);
     let id = ok(sys!(SYS_semget, key, 2, IPC_CREAT | 0o600));
     err(sys!(SYS_semget, key, 3, 0), EINVAL);
     eq(sys!(SYS_semget, key, 0, 0), id);
@@ -434,7 +439,7 @@ fn sem_values() {
 }
 
 fn sem_permissions() {
-    let key = 0x6c61_7a06;
+    let key = key(6);
     let id = ok(sys!(SYS_semget, key, 1, IPC_CREAT | 0o604));
     as_nobody(|| {
         err(sys!(SYS_semget, key, 1, 0o666), EACCES);
@@ -548,7 +553,7 @@ fn msg_errors() {
     err(sys!(SYS_msgctl, id, 99, 0), EINVAL);
     err(sys!(SYS_msgctl, id, IPC_STAT, bad()), EFAULT);
     err(sys!(SYS_msgctl, -1, IPC_STAT, 0), EINVAL);
-    err(sys!(SYS_msgget, 0x6c61_7a07, 0), ENOENT);
+    err(sys!(SYS_msgget, key(7), 0), ENOENT);
     drop_queue(id);
 }
 
@@ -603,7 +608,7 @@ fn msg_stat_and_set() {
 }
 
 fn proc_files() {
-    let key = 0x6c61_7a08;
+    let key = key(8);
     let (a, b, c) = (
         ok(sys!(SYS_shmget, key, 12345, IPC_CREAT | 0o640)),
         ok(sys!(SYS_semget, key, 7, IPC_CREAT | 0o640)),

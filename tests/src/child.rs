@@ -96,3 +96,21 @@ pub fn in_child(f: impl FnOnce()) {
         _ => panic!("child ended with wait status {s:#x}"),
     }
 }
+
+/// What clone3(2) takes (`struct clone_args`).
+#[repr(C)]
+#[derive(Default)]
+#[allow(missing_docs)]
+pub struct CloneArgs {
+    pub flags: u64,
+    pub pidfd: u64,
+    pub child_tid: u64,
+    pub parent_tid: u64,
+    pub exit_signal: u64,
+    pub stack: u64,
+    pub stack_size: u64,
+    pub tls: u64,
+    pub set_tid: u64,
+    pub set_tid_size: u64,
+    pub cgroup: u64,
+}

@@ -17,7 +17,7 @@ pub use check::{check, eq, err, errname, errs, ok, skip};
 pub use child::{child, exits, in_child, killed_by, reap};
 pub use fd::{now_ms, pipe_pair, shut, sleep_ms, stat_fd};
 pub use mem::{Guarded, bad};
-pub use tmp::{Tmp, cstr};
+pub use tmp::{Tmp, cstr, unique};
 
 /// A named test.
 pub struct Case {

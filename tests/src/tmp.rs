@@ -9,6 +9,11 @@ pub fn cstr(s: impl Into<Vec<u8>>) -> &'static CStr {
     Box::leak(CString::new(s).expect("no NUL inside").into_boxed_c_str())
 }
 
+/// A name that no process has which runs the same at the same time: what is named so is the whole host's.
+pub fn unique(name: &str) -> &'static CStr {
+    cstr(format!("{name}-{}", std::process::id()))
+}
+
 /// A directory of its own that goes with its content when this is dropped.
 pub struct Tmp(String);
 

@@ -8,7 +8,7 @@ use crate::task::Task;
 use crate::tty::master::Master;
 use crate::tty::pty::{Pty, Times};
 use crate::vfs::Vfs;
-use crate::vfs::attr::Attr;
+use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::dentry::{Dentry, Known};
 use crate::vfs::file::FileOps;
 use crate::vfs::inode::{Inode, Listed, SetAttr, SetTime, StatFs, dirent_kind};
@@ -16,7 +16,6 @@ use crate::vfs::mount::NewMount;
 use crate::vfs::path::Path;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
 use syscall_table::abi::DEVPTS_SUPER_MAGIC;
 use syscall_table::abi::stat::{S_IFCHR, S_IFDIR, makedev};
 use syscall_table::errno::Errno;
@@ -74,7 +73,7 @@ impl Ptys {
         let number = self.number()?;
         let pty = Pty::new(number.number, &task.kernel, Box::new(number));
         let creds = task.creds();
-        let now = crate::time::realtime();
+        let now = FileTime::now();
         let owner = Owner { mode: MODE, uid: creds.fsuid, gid: GROUP, changed: now };
         let name = SlaveName {
             number: pty.number,
@@ -165,7 +164,7 @@ fn device(ino: u64, mode: u32, owner: (u32, u32), rdev: u64) -> Attr {
 /// /dev/pts/ptmx
 struct Ptmx {
     kernel: Weak<Kernel>,
-    made: Duration,
+    made: FileTime,
     owner: Lock<Owner>,
 }
 
@@ -174,7 +173,7 @@ struct Owner {
     mode: u32,
     uid: u32,
     gid: u32,
-    changed: Duration,
+    changed: FileTime,
 }
 
 impl Owner {
@@ -182,7 +181,7 @@ impl Owner {
         self.mode = set.mode.map_or(self.mode, |mode| mode & 0o7777);
         self.uid = set.uid.unwrap_or(self.uid);
         self.gid = set.gid.unwrap_or(self.gid);
-        self.changed = crate::time::realtime();
+        self.changed = FileTime::now();
     }
 }
 
@@ -237,9 +236,9 @@ impl Inode for SlaveName {
         self.owner.lock().set(set);
         if let Some(pty) = self.pty.upgrade() {
             let old = pty.times();
-            let time = |set: Option<SetTime>, old: Duration| match set {
+            let time = |set: Option<SetTime>, old: FileTime| match set {
                 None => old,
-                Some(SetTime::Now) => crate::time::realtime(),
+                Some(SetTime::Now) => FileTime::now(),
                 Some(SetTime::At(time)) => time,
             };
             pty.set_times(Times { read: time(set.atime, old.read), written: time(set.mtime, old.written) });
@@ -260,7 +259,7 @@ impl Inode for SlaveName {
 /// Mounts /dev/pts.
 pub(super) fn mount(kernel: &Arc<Kernel>) -> SysResult<()> {
     let vfs: &Vfs = &kernel.vfs;
-    let made = crate::time::realtime();
+    let made = FileTime::now();
     let owner = Owner { mode: 0, uid: 0, gid: 0, changed: made };
     let ptmx = Ptmx { kernel: Arc::downgrade(kernel), made, owner: Lock::new(Level::Field, owner) };
     let root = Arc::new(Root { slaves: kernel.ptys.slaves.clone(), ptmx: Arc::new(ptmx) });

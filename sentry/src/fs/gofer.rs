@@ -8,7 +8,7 @@ use crate::fs::hostfile::HostFile;
 use crate::kernel::Kernel;
 use crate::sync::{Level, Lock};
 use crate::task::Task;
-use crate::vfs::attr::Attr;
+use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::FileOps;
 use crate::vfs::inode::{
     Caching, Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs, downcast,
@@ -20,7 +20,6 @@ use rustix::fd::OwnedFd;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
 use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
 use syscall_table::abi::{S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK};
@@ -82,8 +81,8 @@ pub(crate) fn fail(error: GoferError) -> Fail {
     }
 }
 
-fn time(t: protocol::Time) -> Duration {
-    Duration::new(u64::try_from(t.sec).unwrap_or(0), t.nsec.min(999_999_999))
+fn time(t: protocol::Time) -> FileTime {
+    FileTime { sec: t.sec, nsec: t.nsec.min(999_999_999) }
 }
 
 fn attr(a: &protocol::Attr) -> Attr {
@@ -370,10 +369,7 @@ impl Inode for GoferInode {
     fn set_attr(&self, set: &SetAttr) -> SysResult<()> {
         let when = |t: SetTime| match t {
             SetTime::Now => protocol::SetTime::Now,
-            SetTime::At(at) => protocol::SetTime::At(protocol::Time {
-                sec: i64::try_from(at.as_secs()).unwrap_or(i64::MAX),
-                nsec: at.subsec_nanos(),
-            }),
+            SetTime::At(at) => protocol::SetTime::At(protocol::Time { sec: at.sec, nsec: at.nsec }),
         };
         self.set(protocol::SetAttr {
             mode: set.mode,

@@ -12,7 +12,7 @@ use crate::cx::Cx;
 use crate::fail::{Fail, Restart, SysResult};
 use crate::reactor::Reactor;
 use crate::task::Task;
-use crate::vfs::attr::Attr;
+use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::{File, FileOps, Mapping, OWN_POSITION, Written, o};
 use crate::vfs::inode::{Inode, SetAttr, StatFs};
 use crate::wait::{Ready, WaitQueue};
@@ -22,7 +22,6 @@ use rustix::fs::{FileType, SeekFrom};
 use rustix::io::{Errno as HostErrno, IoSlice, IoSliceMut, ReadWriteFlags};
 use rustix::net::{RecvFlags, SendFlags};
 use std::sync::Arc;
-use std::time::Duration;
 use syscall_table::abi::ioctl::FIONREAD;
 use syscall_table::abi::open::{SEEK_CUR, SEEK_DATA, SEEK_END, SEEK_HOLE, SEEK_SET};
 use syscall_table::abi::stat::{S_IFMT, S_IFREG};
@@ -63,7 +62,7 @@ pub struct HostStream {
 /// Attributes of a host descriptor.
 pub(super) fn host_attr(fd: impl AsFd) -> SysResult<Attr> {
     let stat = rustix::fs::fstat(fd)?;
-    let time = |sec: i64, nsec: u64| Duration::new(sec.max(0).unsigned_abs(), (nsec % 1_000_000_000) as u32);
+    let time = |sec: i64, nsec: u64| FileTime { sec, nsec: (nsec % 1_000_000_000) as u32 };
     Ok(Attr {
         dev: stat.st_dev,
         ino: stat.st_ino,

@@ -5,7 +5,7 @@ use crate::fail::SysResult;
 use crate::ipc::mqueue::{Maker, MqFile, Queue, Queues};
 use crate::kernel::Kernel;
 use crate::task::Task;
-use crate::vfs::attr::Attr;
+use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::dentry::Dentry;
 use crate::vfs::file::FileOps;
 use crate::vfs::inode::{Caching, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs, dirent_kind};
@@ -82,7 +82,7 @@ impl Inode for Name {
     }
 
     fn set_attr(&self, set: &SetAttr) -> SysResult<()> {
-        let now = crate::time::realtime();
+        let now = FileTime::now();
         let when = |time: SetTime| match time {
             SetTime::Now => now,
             SetTime::At(at) => at,

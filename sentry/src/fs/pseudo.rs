@@ -4,7 +4,7 @@ use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::sync::{Level, Lock};
 use crate::task::Task;
-use crate::vfs::attr::Attr;
+use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::{File, FileOps, Written};
 use crate::vfs::inode::{Caching, Inode, Listed, SetAttr, StatFs, dirent_kind};
 use crate::vfs::path::Path;
@@ -23,7 +23,7 @@ pub(super) struct Super {
 
 impl Super {
     pub(super) fn attr(&self, ino: u64, mode: u32, owner: (u32, u32)) -> Attr {
-        let now = crate::time::realtime();
+        let now = FileTime::now();
         Attr {
             dev: self.dev,
             ino,

@@ -12,7 +12,7 @@ pub mod timerfd;
 
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use crate::vfs::attr::Attr;
+use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::{File, FileOps, o};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ pub fn next_ino() -> u64 {
 
 /// Attributes of an object without a file system: `mode` with its type.
 pub fn anonymous_attr(dev: u64, ino: u64, mode: u32) -> Attr {
-    let now = crate::time::realtime();
+    let now = FileTime::now();
     Attr { dev, ino, mode, nlink: 1, blksize: 4096, atime: now, mtime: now, ctime: now, ..Attr::default() }
 }
 

@@ -9,7 +9,7 @@ use crate::signal::send;
 use crate::sync::{Level, Lock};
 use crate::task::{Process, Task};
 use crate::time;
-use crate::vfs::attr::Attr;
+use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::{File, FileOps};
 use crate::wait::{Ready, WaitQueue};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -54,9 +54,9 @@ pub(crate) struct Owner {
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
-    pub atime: Duration,
-    pub mtime: Duration,
-    pub ctime: Duration,
+    pub atime: FileTime,
+    pub mtime: FileTime,
+    pub ctime: FileTime,
 }
 
 #[derive(Default)]
@@ -161,7 +161,7 @@ impl Queues {
             return Err(Errno::EINVAL.into());
         }
         let bytes = count.unsigned_abs().saturating_mul(size.unsigned_abs().saturating_add(COST));
-        let now = time::realtime();
+        let now = FileTime::now();
         let owner =
             Owner { mode: mode & 0o7777, uid: maker.uid, gid: maker.gid, atime: now, mtime: now, ctime: now };
         let mut names = self.names.lock();
@@ -280,7 +280,7 @@ impl Queue {
         let first = messages.count == 1 && messages.receivers == 0;
         let notify = if first { messages.notify.take() } else { None };
         drop(messages);
-        let now = time::realtime();
+        let now = FileTime::now();
         {
             let mut owner = self.owner.lock();
             (owner.mtime, owner.ctime) = (now, now);
@@ -328,7 +328,7 @@ impl Queue {
         messages.bytes = messages.bytes.saturating_sub(text.len() as u64);
         drop(messages);
         queues.bytes.give(text.len());
-        let now = time::realtime();
+        let now = FileTime::now();
         {
             let mut owner = self.owner.lock();
             (owner.atime, owner.ctime) = (now, now);

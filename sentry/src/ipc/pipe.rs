@@ -4,12 +4,11 @@ use super::{anonymous_attr, next_ino};
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::sync::{Level, Lock};
-use crate::vfs::attr::Attr;
+use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::{File, FileOps, Written, o};
 use crate::wait::{Ready, WaitQueue};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 use syscall_table::abi::FIONREAD;
 use syscall_table::errno::Errno;
 
@@ -103,7 +102,7 @@ pub struct Pipe {
     ino: u64,
     /// Who made it, and when.
     owner: (u32, u32),
-    made: Duration,
+    made: FileTime,
 }
 
 impl Pipe {
@@ -123,7 +122,7 @@ impl Pipe {
             queue: WaitQueue::new(),
             ino: next_ino(),
             owner,
-            made: crate::time::realtime(),
+            made: FileTime::now(),
         }
     }
 

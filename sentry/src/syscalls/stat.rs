@@ -38,12 +38,12 @@ fn fill(a: &Attr) -> Stat {
         st_size: signed(a.size),
         st_blksize: i64::from(a.blksize),
         st_blocks: signed(a.blocks),
-        st_atime: a.atime.as_secs(),
-        st_atime_nsec: u64::from(a.atime.subsec_nanos()),
-        st_mtime: a.mtime.as_secs(),
-        st_mtime_nsec: u64::from(a.mtime.subsec_nanos()),
-        st_ctime: a.ctime.as_secs(),
-        st_ctime_nsec: u64::from(a.ctime.subsec_nanos()),
+        st_atime: a.atime.sec.cast_unsigned(),
+        st_atime_nsec: u64::from(a.atime.nsec),
+        st_mtime: a.mtime.sec.cast_unsigned(),
+        st_mtime_nsec: u64::from(a.mtime.nsec),
+        st_ctime: a.ctime.sec.cast_unsigned(),
+        st_ctime_nsec: u64::from(a.ctime.nsec),
         ..Stat::default()
     }
 }

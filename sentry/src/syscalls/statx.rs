@@ -4,8 +4,8 @@ use super::stat::attr_at;
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::vfs::attr::FileTime;
 use std::sync::Arc;
-use std::time::Duration;
 use syscall_table::abi::open::*;
 use syscall_table::abi::stat::{major, minor};
 use syscall_table::abi::statx::*;
@@ -27,11 +27,7 @@ pub fn statx(
         return Err(Errno::EINVAL.into());
     }
     let (a, place) = attr_at(cx, dirfd.raw(), path, flags.bits())?;
-    let time = |t: Duration| StatxTimestamp {
-        tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: t.subsec_nanos(),
-        __reserved: 0,
-    };
+    let time = |t: FileTime| StatxTimestamp { tv_sec: t.sec, tv_nsec: t.nsec, __reserved: 0 };
     let mut out = Statx {
         stx_mask: STATX_BASIC_STATS,
         stx_blksize: a.blksize,

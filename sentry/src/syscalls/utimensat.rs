@@ -4,10 +4,10 @@ use super::chmod::{inode_at, inode_of};
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::vfs::attr::FileTime;
 use crate::vfs::inode::{SetAttr, SetTime};
 use crate::vfs::perm;
 use crate::vfs::watch::Target;
-use std::time::Duration;
 use syscall_table::abi::inotify::IN_ATTRIB;
 use syscall_table::abi::open::*;
 use syscall_table::errno::Errno;
@@ -21,8 +21,7 @@ fn time(t: Timespec) -> SysResult<Option<SetTime>> {
         UTIME_OMIT => Ok(None),
         nsec => {
             let nsec = u32::try_from(nsec).ok().filter(|n| *n < 1_000_000_000).ok_or(Errno::EINVAL)?;
-            // Times before 1970 are kept as 1970.
-            Ok(Some(SetTime::At(Duration::new(u64::try_from(t.tv_sec).unwrap_or(0), nsec))))
+            Ok(Some(SetTime::At(FileTime { sec: t.tv_sec, nsec })))
         }
     }
 }

@@ -12,12 +12,12 @@ use crate::kernel::Kernel;
 use crate::sync::{Guard, Level, Lock};
 use crate::task::Task;
 use crate::task::creds::cap;
+use crate::vfs::attr::FileTime;
 use crate::vfs::file::{FileOps, o};
 use crate::vfs::inode::Inode;
 use crate::wait::{Ready, WaitQueue};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 use syscall_table::abi::ioctl::Winsize;
 use syscall_table::abi::stat::makedev;
 use syscall_table::errno::Errno;
@@ -25,7 +25,7 @@ use syscall_table::errno::Errno;
 /// Device major of the slaves.
 const SLAVES: u32 = 136;
 /// Times of a terminal are exact to this many seconds, so that keystrokes cannot be timed by them (as Linux has it).
-const TIMES: u64 = 8;
+const TIMES: i64 = 8;
 
 /// What both ends have in common.
 pub struct Pty {
@@ -47,9 +47,9 @@ pub struct Pty {
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
     /// Read.
-    pub read: Duration,
+    pub read: FileTime,
     /// Written.
-    pub written: Duration,
+    pub written: FileTime,
 }
 
 pub(super) struct State {
@@ -89,7 +89,7 @@ impl Pty {
             master_closed: false,
             hangups: 0,
         };
-        let now = crate::time::realtime();
+        let now = FileTime::now();
         Arc::new(Pty {
             number,
             job: Job::default(),
@@ -211,11 +211,12 @@ impl Pty {
     }
 
     pub(super) fn touch(&self, written: bool) {
-        let now = crate::time::realtime();
+        let now = FileTime::now();
         let mut times = self.times.lock();
         let time = if written { &mut times.written } else { &mut times.read };
-        if time.as_secs() / TIMES != now.as_secs() / TIMES {
-            *time = Duration::from_secs(now.as_secs() / TIMES * TIMES);
+        let sec = now.sec / TIMES * TIMES;
+        if time.sec / TIMES * TIMES != sec {
+            *time = FileTime { sec, nsec: 0 };
         }
     }
 

@@ -2,6 +2,29 @@
 
 use std::time::Duration;
 
+/// A time of an inode.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileTime {
+    /// Seconds since the epoch; negative before 1970.
+    pub sec: i64,
+    /// 0 to 999,999,999.
+    pub nsec: u32,
+}
+
+impl FileTime {
+    /// The real-time clock's.
+    pub fn now() -> FileTime {
+        crate::time::realtime().into()
+    }
+}
+
+impl From<Duration> for FileTime {
+    fn from(since_epoch: Duration) -> FileTime {
+        let sec = i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX);
+        FileTime { sec, nsec: since_epoch.subsec_nanos() }
+    }
+}
+
 /// What stat(2) and statx(2) tell of an inode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attr {
@@ -26,11 +49,11 @@ pub struct Attr {
     /// 512-byte blocks allocated.
     pub blocks: u64,
     /// Last access, since the epoch.
-    pub atime: Duration,
+    pub atime: FileTime,
     /// Last modification of contents.
-    pub mtime: Duration,
+    pub mtime: FileTime,
     /// Last change of the inode.
-    pub ctime: Duration,
+    pub ctime: FileTime,
     /// Birth; None where the file system has none.
-    pub btime: Option<Duration>,
+    pub btime: Option<FileTime>,
 }

@@ -3,14 +3,13 @@
 use crate::fail::{Fail, SysResult};
 use crate::sync::Lock;
 use crate::task::Task;
-use crate::vfs::attr::Attr;
+use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::FileOps;
 use crate::vfs::path::Path;
 use crate::vfs::text::Busy;
 use rustix::fd::OwnedFd;
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 use syscall_table::abi::{S_IFDIR, S_IFLNK, S_IFREG};
 use syscall_table::errno::Errno;
 
@@ -30,8 +29,8 @@ pub enum Caching {
 pub enum SetTime {
     /// The clock, now.
     Now,
-    /// This time since the epoch.
-    At(Duration),
+    /// This time.
+    At(FileTime),
 }
 
 /// What to change of an inode.

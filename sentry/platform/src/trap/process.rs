@@ -111,6 +111,9 @@ fn errno(error: std::io::Error) -> CallError {
     CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
+/// Keeps tasks from being adopted by a process.
+pub type Adopting<'a> = MutexGuard<'a, HashMap<u32, Weak<Task>>>;
+
 impl Process {
     /// Takes charge of a host process that just began.
     pub fn new(
@@ -354,7 +357,7 @@ impl Process {
     }
 
     /// The tasks but this one, and what keeps others from being adopted; to be dropped before the tasks are.
-    pub fn others(&self, task: &Arc<Task>) -> (Vec<Arc<Task>>, MutexGuard<'_, HashMap<u32, Weak<Task>>>) {
+    pub fn others(&self, task: &Arc<Task>) -> (Vec<Arc<Task>>, Adopting<'_>) {
         let tasks = self.tasks.lock();
         let others = tasks.values().filter_map(Weak::upgrade).filter(|other| !Arc::ptr_eq(other, task));
         (others.collect(), tasks)

@@ -7,7 +7,7 @@ use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
 use crate::task::Task;
 use crate::task::creds::cap;
-use crate::vfs::attr::Attr;
+use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::FileOps;
 use crate::vfs::inode::{Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs};
 use crate::vfs::perm;
@@ -17,7 +17,6 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 use syscall_table::abi::fcntl::F_SEAL_EXEC;
 use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
@@ -27,7 +26,7 @@ use syscall_table::errno::Errno;
 /// The attribute that holds a file's capabilities.
 const FILE_CAPS: &[u8] = b"security.capability";
 /// An access time older than this moves with any access (relatime).
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const DAY: i64 = 24 * 3600;
 /// Capabilities of the file are the lower's, if there is one.
 const CAPS_LOWER: u8 = 0;
 /// They are among the node's own attributes.
@@ -43,10 +42,10 @@ pub(super) struct Meta {
     uid: u32,
     gid: u32,
     nlink: u64,
-    atime: Duration,
-    mtime: Duration,
-    ctime: Duration,
-    btime: Option<Duration>,
+    atime: FileTime,
+    mtime: FileTime,
+    ctime: FileTime,
+    btime: Option<FileTime>,
     rdev: u64,
 }
 
@@ -118,7 +117,7 @@ impl Node {
         link: Vec<u8>,
         rdev: u64,
     ) -> Arc<Node> {
-        let now = crate::time::realtime();
+        let now = FileTime::now();
         let meta = Meta {
             own: true,
             mode: kind | owner.mode,
@@ -192,7 +191,7 @@ impl Node {
 
     /// The contents changed now.
     pub(super) fn modified(&self) -> SysResult<()> {
-        let now = crate::time::realtime();
+        let now = FileTime::now();
         let mut meta = self.own()?;
         meta.mtime = now;
         meta.ctime = now;
@@ -201,7 +200,7 @@ impl Node {
 
     /// The contents changed now, by `task`: set-user-ID bits and file capabilities go, unless it may keep them.
     pub(super) fn modified_by(&self, task: &Task) -> SysResult<()> {
-        let now = crate::time::realtime();
+        let now = FileTime::now();
         let privileged = {
             let mut meta = self.own()?;
             meta.mtime = now;
@@ -222,7 +221,7 @@ impl Node {
             self.linkable.store(false, Ordering::Relaxed);
         }
         meta.nlink = if more { meta.nlink.saturating_add(1) } else { meta.nlink.saturating_sub(1) };
-        meta.ctime = crate::time::realtime();
+        meta.ctime = FileTime::now();
         Ok(())
     }
 
@@ -347,7 +346,7 @@ impl Inode for Node {
     }
 
     fn set_attr(&self, set: &SetAttr) -> SysResult<()> {
-        let now = crate::time::realtime();
+        let now = FileTime::now();
         let when = |t: SetTime| match t {
             SetTime::Now => now,
             SetTime::At(at) => at,
@@ -408,9 +407,10 @@ impl Inode for Node {
         if !meta.own {
             return;
         }
-        let now = crate::time::realtime();
-        let old =
-            meta.atime <= meta.mtime || meta.atime <= meta.ctime || now.saturating_sub(meta.atime) >= DAY;
+        let now = FileTime::now();
+        let old = meta.atime <= meta.mtime
+            || meta.atime <= meta.ctime
+            || now.sec.saturating_sub(meta.atime.sec) >= DAY;
         if old {
             meta.atime = now;
         }

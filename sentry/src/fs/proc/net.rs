@@ -1,8 +1,15 @@
-//! /proc/net: one interface, lo, and tables without entries.
+//! /proc/net: one interface, lo, and the sockets (proc_pid_net(5)).
 
 use super::system::{Names, named};
+use super::text;
+use crate::fs::pseudo::ino;
 use crate::kernel::Kernel;
+use crate::net::listing::{self, LISTEN, Row};
+use crate::task::Task;
+use std::fmt::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use syscall_table::abi::*;
 
 const DEV: &str = "Inter-|   Receive                                                |  Transmit\n \
 face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n    \
@@ -13,23 +20,112 @@ const TCP6: &str = "  sl  local_address                         remote_address  
 const UDP: &str = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops";
 const UDP6: &str = "  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n";
 const ROUTE: &str = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT";
-const SOCKSTAT: &str = "sockets: used 0\nTCP: inuse 0 orphan 0 tw 0 alloc 0 mem 0\nUDP: inuse 0 mem 0\nUDPLITE: inuse 0\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n";
-const SOCKSTAT6: &str =
-    "TCP6: inuse 0\nUDP6: inuse 0\nUDPLITE6: inuse 0\nRAW6: inuse 0\nFRAG6: inuse 0 memory 0\n";
+const UNIX: &str = "Num       RefCount Protocol Flags    Type St Inode Path\n";
+/// Widths that Linux pads the lines of IPv4 to.
+const TCP_WIDTH: usize = 149;
+const UDP_WIDTH: usize = 127;
+/// A kernel address, as a reader without privilege sees it (kptr_restrict).
+const POINTER: &str = "0000000000000000";
+/// Socket states of AF_UNIX (include/uapi/linux/net.h).
+const SS_UNCONNECTED: u8 = 1;
+const SS_CONNECTED: u8 = 3;
+/// Flag of a listening socket (include/linux/net.h).
+const SO_ACCEPTCON: u32 = 1 << 16;
+
+type Make = fn(&Task) -> String;
+
+/// An address as these tables have it: 32-bit words in the machine's order, and the port.
+fn address(family: i32, at: &SocketAddr) -> String {
+    let octets = listing::octets(family, at.ip());
+    let words = if family == AF_INET { 1 } else { 4 };
+    let mut out = String::new();
+    for word in octets.chunks_exact(4).take(words) {
+        let _ = word.iter().rev().try_for_each(|byte| write!(out, "{byte:02X}"));
+    }
+    let _ = write!(out, ":{:04X}", at.port());
+    out
+}
+
+/// What the lines of TCP and UDP share.
+fn entry(slot: String, row: &Row) -> String {
+    let (local, remote) = (address(row.family, &row.local), address(row.family, &row.remote));
+    format!(
+        "{slot}: {local} {remote} {:02X} 00000000:{:08X} 00:00000000 00000000 {:5} {:8} {} 2 {POINTER}",
+        row.state, row.received, row.uid, 0, row.ino
+    )
+}
+
+fn table(task: &Task, family: i32, protocol: i32, heading: &str) -> String {
+    let tcp = protocol == IPPROTO_TCP;
+    let width = match (family, tcp) {
+        (AF_INET, true) => TCP_WIDTH,
+        (AF_INET, false) => UDP_WIDTH,
+        _ => 0,
+    };
+    let mut out = format!("{:<width$}\n", heading.trim_end());
+    for (slot, row) in listing::rows(&task.kernel, family, protocol).iter().enumerate() {
+        let line = match (tcp, row.state) {
+            (true, LISTEN) => entry(format!("{slot:4}"), row) + " 100 0 0 10 0",
+            (true, _) => entry(format!("{slot:4}"), row) + " 20 4 30 10 -1",
+            (false, _) => entry(format!("{slot:5}"), row) + " 0",
+        };
+        let _ = writeln!(out, "{line:<width$}");
+    }
+    out
+}
+
+fn unix(task: &Task) -> String {
+    let mut out = String::from(UNIX);
+    for row in listing::rows(&task.kernel, AF_UNIX, 0) {
+        let (flags, state) = match row.state {
+            LISTEN => (SO_ACCEPTCON, SS_UNCONNECTED),
+            listing::ESTABLISHED => (0, SS_CONNECTED),
+            _ => (0, SS_UNCONNECTED),
+        };
+        let _ = write!(
+            out,
+            "{POINTER}: 00000002 00000000 {flags:08X} {:04X} {state:02X} {:5}",
+            row.kind, row.ino
+        );
+        if let Some(name) = row.unix_name() {
+            let abstract_name = name.first() == Some(&0);
+            // A NUL is shown as @.
+            let name: Vec<u8> =
+                name.iter().map(|byte| if abstract_name && *byte == 0 { b'@' } else { *byte }).collect();
+            let _ = write!(out, " {}", String::from_utf8_lossy(&name));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Sockets of a family and protocol.
+fn count(task: &Task, family: i32, protocol: i32) -> usize {
+    listing::rows(&task.kernel, family, protocol).len()
+}
+
+fn sockstat(task: &Task) -> String {
+    let used = task.kernel.net.sockets().len();
+    let (tcp, udp) = (count(task, AF_INET, IPPROTO_TCP), count(task, AF_INET, IPPROTO_UDP));
+    format!(
+        "sockets: used {used}\nTCP: inuse {tcp} orphan 0 tw 0 alloc {tcp} mem 0\nUDP: inuse {udp} mem 0\nUDPLITE: inuse 0\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n"
+    )
+}
+
+fn sockstat6(task: &Task) -> String {
+    let (tcp, udp) = (count(task, AF_INET6, IPPROTO_TCP), count(task, AF_INET6, IPPROTO_UDP));
+    format!(
+        "TCP6: inuse {tcp}\nUDP6: inuse {udp}\nUDPLITE6: inuse 0\nRAW6: inuse 0\nFRAG6: inuse 0 memory 0\n"
+    )
+}
 
 /// The files.
 pub(super) fn files(_: &Arc<Kernel>) -> Names {
-    // Lines are padded to this width by Linux.
     let padded = |line: &str, width: usize| format!("{line:<width$}\n");
     let fixed: Vec<(&'static [u8], String)> = vec![
         (b"dev", DEV.into()),
-        (b"tcp", padded(TCP, 149)),
-        (b"tcp6", TCP6.into()),
-        (b"udp", padded(UDP, 127)),
-        (b"udp6", UDP6.into()),
-        (b"raw", padded(UDP, 127)),
+        (b"raw", padded(UDP, UDP_WIDTH)),
         (b"raw6", UDP6.into()),
-        (b"unix", "Num       RefCount Protocol Flags    Type St Inode Path\n".into()),
         (b"route", padded(ROUTE, 127)),
         (b"ipv6_route", String::new()),
         (b"if_inet6", "00000000000000000000000000000001 01 80 10 80       lo\n".into()),
@@ -40,10 +136,20 @@ pub(super) fn files(_: &Arc<Kernel>) -> Names {
                 .into(),
         ),
         (b"packet", "sk       RefCnt Type Proto  Iface R Rmem   User   Inode\n".into()),
-        (b"sockstat", SOCKSTAT.into()),
-        (b"sockstat6", SOCKSTAT6.into()),
         (b"igmp", "Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n".into()),
         (b"wireless", String::new()),
     ];
-    fixed.into_iter().map(|(name, text)| named(b"net", name, text)).collect()
+    let live: [(&'static [u8], Make); 7] = [
+        (b"tcp", |task| table(task, AF_INET, IPPROTO_TCP, TCP)),
+        (b"tcp6", |task| table(task, AF_INET6, IPPROTO_TCP, TCP6)),
+        (b"udp", |task| table(task, AF_INET, IPPROTO_UDP, UDP)),
+        (b"udp6", |task| table(task, AF_INET6, IPPROTO_UDP, UDP6)),
+        (b"unix", unix),
+        (b"sockstat", sockstat),
+        (b"sockstat6", sockstat6),
+    ];
+    let live = live.map(|(name, make)| {
+        (name, text(ino(&[b"net", name]), 0o444, (0, 0), move |task: &Task| Ok(make(task).into_bytes())))
+    });
+    fixed.into_iter().map(|(name, text)| named(b"net", name, text)).chain(live).collect()
 }
