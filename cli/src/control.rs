@@ -11,7 +11,9 @@ pub enum Message {
     Signal(Arrived),
     /// To the sentry: whether the launcher is in its terminal's foreground group.
     Foreground(bool),
-    /// To the launcher: a signal was passed on.
+    /// To the sentry: it is to say [`Message::Heard`].
+    Ask,
+    /// To the launcher: a signal was passed on, or it was asked.
     Heard,
     /// To the launcher: a program wants the terminal; [`Message::Foreground`] is the answer.
     Terminal,
@@ -38,6 +40,7 @@ impl Message {
                 with(b's', &[&signal.to_le_bytes()[..], &[u8::from(*from_kernel)]].concat())
             }
             Message::Foreground(yes) => with(b'g', &[u8::from(*yes)]),
+            Message::Ask => with(b'a', &[]),
             Message::Heard => with(b'h', &[]),
             Message::Terminal => with(b'w', &[]),
             Message::Failed(code, text) => with(b'f', &[&[*code], text.as_bytes()].concat()),
@@ -58,6 +61,7 @@ impl Message {
                 number().map(|signal| Message::Signal(Arrived { signal, from_kernel }))
             }
             b'g' => rest.first().map(|yes| Message::Foreground(*yes != 0)),
+            b'a' => Some(Message::Ask),
             b'h' => Some(Message::Heard),
             b'w' => Some(Message::Terminal),
             b'f' => rest.split_first().map(|(code, rest)| Message::Failed(*code, text(rest))),
@@ -101,6 +105,7 @@ mod tests {
         for message in [
             Signal(super::Arrived { signal: 2, from_kernel: true }),
             Foreground(true),
+            Ask,
             Heard,
             Terminal,
             Failed(127, "x: no".into()),

@@ -253,6 +253,7 @@ fn listen(ready: &sentry::boot::Ready, control: &OwnedFd) -> Result<(), String> 
                     Message::Heard.send(&socket);
                 }
                 Message::Foreground(yes) => kernel.outside.set(yes),
+                Message::Ask => Message::Heard.send(&socket),
                 _ => {}
             }
         }

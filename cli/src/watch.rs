@@ -7,7 +7,9 @@
 //! | any other of a process's (`kill`, `timeout`) | the first program |
 //!
 //! Two things end the sandbox although the program does not: the third SIGTERM or SIGINT that a process sends within
-//! [`INSISTS`], and a signal that would end most programs and that the sentry does not take within [`PATIENCE`].
+//! [`INSISTS`], and a sentry that does not speak within [`PATIENCE`]. It is asked by every signal that would end most
+//! programs. As it can hang right after it has answered, it is asked again from then on, at growing intervals: whoever
+//! sends one signal and waits sees an end.
 
 use crate::control::Message;
 use confine::host::{self, Arrived};
@@ -35,6 +37,8 @@ pub const FORWARDED: &[i32] = &[
 const INSISTS: Duration = Duration::from_secs(10);
 /// How long the sentry may take to hear of a signal.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// When the sentry is asked after its first answer; each time after that twice as late.
+const ASKS_AGAIN: Duration = Duration::from_secs(1);
 /// How long killed processes may take to end before the launcher ends without them: one may hang in a file system.
 /// Their parent-death signal is SIGKILL too.
 const ENDING: Duration = Duration::from_secs(5);
@@ -58,10 +62,27 @@ pub struct Run {
     gofer: Option<Child>,
     /// Who counts host calls.
     pub counter: Option<confine::count::Counter>,
-    /// When the sentry must have heard of a signal.
-    answer_by: Option<Instant>,
+    /// Whether the sentry still speaks; None until a signal asks for that.
+    speaks: Option<Speaks>,
     /// When processes sent SIGTERM or SIGINT.
     insisted: VecDeque<Instant>,
+}
+
+/// What is known of the sentry's being there.
+enum Speaks {
+    /// It must have answered by then.
+    By(Instant, Duration),
+    /// It has answered, and is asked again then. How long it was left alone.
+    Since(Instant, Duration),
+}
+
+impl Speaks {
+    /// When to look again.
+    fn at(&self) -> Instant {
+        match self {
+            Speaks::By(at, _) | Speaks::Since(at, _) => *at,
+        }
+    }
 }
 
 /// A child of the launcher.
@@ -127,7 +148,7 @@ impl Run {
             sentry: Some(sentry),
             gofer: Some(gofer),
             counter: None,
-            answer_by: None,
+            speaks: None,
             insisted: VecDeque::new(),
         }
     }
@@ -183,8 +204,9 @@ impl Run {
             if control && let Some(status) = self.sentry_speaks()? {
                 return Ok(status);
             }
-            if self.answer_by.is_some_and(|by| by <= Instant::now()) {
-                return Err("the sentry does not take a signal: ended".to_owned());
+            // What has arrived is read first: this process may have been stopped meanwhile.
+            if !control {
+                self.look_after_sentry()?;
             }
         }
     }
@@ -199,8 +221,8 @@ impl Run {
         ];
         let mut polled: Vec<_> =
             fds.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-        let timeout = self.answer_by.map(|by| {
-            let left = by.saturating_duration_since(Instant::now());
+        let timeout = self.speaks.as_ref().map(|speaks| {
+            let left = speaks.at().saturating_duration_since(Instant::now());
             Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
         });
         match poll(&mut polled, timeout.as_ref()) {
@@ -225,9 +247,30 @@ impl Run {
         }
         Message::Signal(arrived).send(&self.control);
         if matches!(arrived.signal, libc::SIGTERM | libc::SIGINT | libc::SIGHUP | libc::SIGQUIT) {
-            self.answer_by = self.answer_by.or(Some(Instant::now() + PATIENCE));
+            self.expect_answer(ASKS_AGAIN);
         }
         Ok(())
+    }
+
+    /// An answer is due, unless one is already; after it the sentry is left alone for so long.
+    fn expect_answer(&mut self, pause: Duration) {
+        if !matches!(self.speaks, Some(Speaks::By(..))) {
+            self.speaks = Some(Speaks::By(Instant::now() + PATIENCE, pause));
+        }
+    }
+
+    fn look_after_sentry(&mut self) -> Result<(), String> {
+        match self.speaks {
+            Some(Speaks::By(at, _)) if at <= Instant::now() => {
+                Err("the sentry does not take a signal: ended".to_owned())
+            }
+            Some(Speaks::Since(at, pause)) if at <= Instant::now() => {
+                Message::Ask.send(&self.control);
+                self.expect_answer(pause.saturating_mul(2));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn tell_foreground(&self) {
@@ -263,7 +306,11 @@ impl Run {
         let Some(message) = Message::receive(&self.control) else { return Err(self.end_of_sentry()) };
         match message {
             Message::Lines(lines) => say(&lines),
-            Message::Heard => self.answer_by = None,
+            Message::Heard => {
+                if let Some(Speaks::By(_, pause)) = self.speaks {
+                    self.speaks = Some(Speaks::Since(Instant::now() + pause, pause));
+                }
+            }
             Message::Terminal => self.tell_foreground(),
             // As the shell expects of a job; it goes on by SIGCONT, which goes to the program.
             Message::Stopped(signal) => host::stop_by(signal),
@@ -277,7 +324,7 @@ impl Run {
             }
             Message::Exited(code) => return Ok(Some(code)),
             Message::Killed(signal) => return Ok(Some(128u8.wrapping_add(signal as u8))),
-            Message::Signal(_) | Message::Foreground(_) => {}
+            Message::Signal(_) | Message::Foreground(_) | Message::Ask => {}
         }
         Ok(None)
     }

@@ -66,25 +66,46 @@ fn third_sigterm_ends_it(c: &Ctx) -> Result<(), Failed> {
     all_end(&all)
 }
 
-/// A sentry that does nothing any more is ended by the first SIGTERM.
+/// A sentry that does nothing any more is ended by the first SIGTERM. (A stop takes its time: it may come after the
+/// signal was taken.)
 fn hung_sentry_is_ended(c: &Ctx) -> Result<(), Failed> {
     let mut child =
         start(&mut command(Place::Inside(c.platform), c.who, &[], &shell("echo ready; exec sleep 1000")));
     wait_ready(&mut child)?;
     let all = family(child.id());
+    unsafe {
+        libc::kill(sentry_of(&all)? as i32, libc::SIGSTOP);
+        libc::kill(child.id() as i32, libc::SIGTERM);
+    }
+    ends_with_one_line(child, &all)
+}
+
+/// The same when it hangs after it has taken the signal.
+fn hung_after_a_signal_is_ended(c: &Ctx) -> Result<(), Failed> {
+    let script = "trap 'echo ready' TERM; echo ready; while :; do sleep 0.1; done";
+    let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
+    wait_ready(&mut child)?;
+    let all = family(child.id());
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    wait_ready(&mut child)?;
+    unsafe { libc::kill(sentry_of(&all)? as i32, libc::SIGSTOP) };
+    ends_with_one_line(child, &all)
+}
+
+fn sentry_of(all: &[u32]) -> Result<u32, Failed> {
     let is_sentry = |p: &u32| {
         std::fs::read_to_string(format!("/proc/{p}/comm")).is_ok_and(|n| n.trim() == "lazaret-sentry")
     };
-    let sentry = all.iter().copied().find(is_sentry).ok_or("no sentry")?;
-    unsafe {
-        libc::kill(sentry as i32, libc::SIGSTOP);
-        libc::kill(child.id() as i32, libc::SIGTERM);
-    }
+    Ok(all.iter().copied().find(is_sentry).ok_or("no sentry")?)
+}
+
+/// Exit 125, one line, and all of them gone.
+fn ends_with_one_line(child: std::process::Child, all: &[u32]) -> Result<(), Failed> {
     let o = finish(child, Duration::from_secs(15));
     if o.code() != Some(125) || o.err().lines().count() != 1 {
         return Err(fail("exit 125 and one line", &o));
     }
-    all_end(&all)
+    all_end(all)
 }
 
 /// SIGTSTP stops program and launcher, SIGCONT continues both.
@@ -190,37 +211,37 @@ fn is_guest(pid: u32) -> bool {
 
 /// SIGKILL of each of `victims` ends everything.
 fn ends_all(c: &Ctx, victims: &[&str]) -> Result<(), Failed> {
-    let script = "(while :; do sleep 1; done) & sleep 1000 & echo ready; while :; do :; done";
-    for victim in victims.iter().copied() {
-        let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
-        wait_ready(&mut child)?;
-        let mut all = family(child.id());
-        all.sort_unstable();
-        let target = all.iter().copied().find(|p| {
-            let guests = || all.iter().filter(|p| is_guest(**p));
-            (victim == "launcher" && *p == child.id())
-                || victim == "init" && guests().next() == Some(p)
-                || victim == "zygote" && guests().nth(1) == Some(p)
-                || std::fs::read_to_string(format!("/proc/{p}/comm")).is_ok_and(|n| n.trim() == victim)
-        });
-        let Some(t) = target else {
-            unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
-            let _ = child.wait();
-            return Err(format!("no process named {victim} among {}", all.len()).into());
-        };
-        unsafe { libc::kill(t as i32, libc::SIGKILL) };
-        let o = finish(child, Duration::from_secs(10));
-        if o.status.is_none() {
-            return Err(format!("SIGKILL of {victim} does not end the launcher").into());
-        }
-        if victim != "launcher" && o.code() != Some(125) {
-            return Err(fail(&format!("exit 125 after SIGKILL of {victim}"), &o));
-        }
-        all_end(&all).map_err(|f| {
-            Failed::from(format!("after SIGKILL of {victim} {}", f.message().unwrap_or_default()))
-        })?;
+    let busy = "(while :; do sleep 1; done) & sleep 1000 & echo ready; while :; do :; done";
+    victims.iter().try_for_each(|victim| ends_by_death_of(c, victim, busy))
+}
+
+fn ends_by_death_of(c: &Ctx, victim: &str, script: &str) -> Result<(), Failed> {
+    let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
+    wait_ready(&mut child)?;
+    let mut all = family(child.id());
+    all.sort_unstable();
+    let target = all.iter().copied().find(|p| {
+        let guests = || all.iter().filter(|p| is_guest(**p));
+        (victim == "launcher" && *p == child.id())
+            || victim == "init" && guests().next() == Some(p)
+            || victim == "zygote" && guests().nth(1) == Some(p)
+            || std::fs::read_to_string(format!("/proc/{p}/comm")).is_ok_and(|n| n.trim() == victim)
+    });
+    let Some(t) = target else {
+        unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+        let _ = child.wait();
+        return Err(format!("no process named {victim} among {}", all.len()).into());
+    };
+    unsafe { libc::kill(t as i32, libc::SIGKILL) };
+    let o = finish(child, Duration::from_secs(10));
+    if o.status.is_none() {
+        return Err(format!("SIGKILL of {victim} does not end the launcher").into());
     }
-    Ok(())
+    if victim != "launcher" && o.code() != Some(125) {
+        return Err(fail(&format!("exit 125 after SIGKILL of {victim}"), &o));
+    }
+    all_end(&all)
+        .map_err(|f| Failed::from(format!("after SIGKILL of {victim} {}", f.message().unwrap_or_default())))
 }
 
 fn orphans_end_with_the_program(c: &Ctx) -> Result<(), Failed> {
@@ -246,6 +267,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("signals_end_it", signals_end_it),
     ("third_sigterm_ends_it", third_sigterm_ends_it),
     ("hung_sentry_is_ended", hung_sentry_is_ended),
+    ("hung_after_a_signal_is_ended", hung_after_a_signal_is_ended),
     ("stops_and_continues", stops_and_continues),
     ("ignored_stay_ignored", ignored_stay_ignored),
     ("bombs_are_bounded", bombs_are_bounded),
