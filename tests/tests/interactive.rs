@@ -69,7 +69,7 @@ tmux send-keys -t 0.0 'echo fi""rst $((6*7))' Enter
 tmux send-keys -t 0.1 'stty size; cat; echo interrupted' Enter
 until tmux capture-pane -p -t 0.0 | grep -q 'first 42'; do sleep 0.05; done
 until tmux capture-pane -p -t 0.1 | grep -q '^11 80'; do sleep 0.05; done
-sleep 0.3
+until tmux list-panes -F '#{pane_index} #{pane_current_command}' | grep -qx '1 cat'; do sleep 0.05; done
 tmux send-keys -t 0.1 C-c
 until [ $(tmux capture-pane -p -t 0.1 | grep -c 'two>') = 2 ]; do sleep 0.05; done
 tmux resize-pane -t 0.0 -y 5
