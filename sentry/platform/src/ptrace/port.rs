@@ -39,6 +39,11 @@ impl<'a> PtracePort<'a> {
         PtracePort { tracer, task, tid, space, stopped, finished: false, lost: None }
     }
 
+    /// See [`Tracer::check_loss`].
+    pub fn check_loss(&self, signal: i32) {
+        self.tracer.check_loss(signal);
+    }
+
     fn load(&mut self) -> Result<Regs, Gone> {
         if self.lost.is_some() {
             return Err(Gone);

@@ -39,6 +39,9 @@ pub struct Tracer {
     pub processes: HashMap<i32, Arc<LastUsage>>,
 }
 
+const ZYGOTE: &str = "the process that guests are made from";
+const INIT: &str = "the init of the guests";
+
 /// A host call made by a tracee, and the thread that it made.
 pub type Injected = (i64, Option<i32>);
 
@@ -124,9 +127,23 @@ impl Tracer {
         let (zygote, base) = self.zygote;
         let tid = clone(zygote, &base, layout::CLONE_PARENT).map_err(|error| match error {
             CloneError::Errno(errno) => CallError::Errno(errno),
-            CloneError::Dead(_) => CallError::Gone,
+            // Its death is reaped here: the loop never hears of it.
+            CloneError::Dead(_) => {
+                self.fail(ZYGOTE);
+                CallError::Gone
+            }
         })?;
         Ok((tid, self.process(tid)?))
+    }
+
+    /// A guest's thread is dead. SIGKILL that nobody inside sent may be the end of the whole pid namespace, whose init
+    /// was the target: the program did not die of it, the sandbox did. The host sends SIGKILL to the zygote before it
+    /// does so to any guest, since the zygote has the lower number, and a tracee that is to die of it takes no request
+    /// any more.
+    pub fn check_loss(&self, signal: i32) {
+        if signal == libc::SIGKILL && host::regs(self.zygote.0).is_err() {
+            self.fail(INIT);
+        }
     }
 
     /// Takes charge of a new process.
@@ -198,14 +215,15 @@ impl Tracer {
             match host::wait_usage(-1, block) {
                 Ok(Some((tid, stop, _))) if tid == self.waker => {
                     if matches!(stop, Stop::Dead(_)) {
-                        self.fail("the init of the guests");
+                        self.fail(INIT);
                         return;
                     }
                     self.remote.heard();
                     let _ = host::resume(tid, Mode::Native);
                 }
                 Ok(Some((tid, Stop::Dead(_), _))) if tid == self.zygote.0 => {
-                    self.fail("the process that guests are made from");
+                    self.fail(ZYGOTE);
+                    return;
                 }
                 Ok(Some((tid, stop, usage))) => {
                     if matches!(stop, Stop::Dead(_)) {
@@ -300,7 +318,7 @@ impl Tracer {
         if let Stop::Dead(signal) = stop {
             self.forget(tid);
             if let Some(task) = task {
-                dead(&task, signal);
+                self.dead(&task, signal);
             }
             return;
         }
@@ -333,6 +351,25 @@ impl Tracer {
         self.deliver(&task, event);
     }
 
+    /// A task's thread is dead.
+    fn dead(&self, task: &Task, signal: i32) {
+        let mut st = task.lock();
+        if st.run == Run::Done {
+            return;
+        }
+        st.run = Run::Done;
+        let space = st.space.clone();
+        drop(st);
+        let silent = space.silent();
+        if !silent {
+            self.check_loss(signal);
+        }
+        space.leave();
+        if !silent {
+            task.sink.gone(if signal == 0 { libc::SIGKILL } else { signal });
+        }
+    }
+
     /// Runs the sink until the task goes on or stops.
     fn deliver(&mut self, task: &Arc<Task>, mut event: Event) {
         let st = task.lock();
@@ -349,6 +386,9 @@ impl Tracer {
                 let space = st.space.clone();
                 drop(st);
                 let silent = space.silent();
+                if !silent {
+                    port.check_loss(signal);
+                }
                 space.leave();
                 if !silent && !matches!(handled, Ok(Verdict::Exit)) {
                     task.sink.gone(if signal == 0 { libc::SIGKILL } else { signal });
@@ -454,21 +494,5 @@ fn classify(tid: i32, stop: Stop) -> Option<Event> {
             (info.code == 1).then(|| Event::Syscall(host::request(info.arch, info.nr as u32, args)))
         }
         _ => None,
-    }
-}
-
-/// A task's thread is dead.
-fn dead(task: &Task, signal: i32) {
-    let mut st = task.lock();
-    if st.run == Run::Done {
-        return;
-    }
-    st.run = Run::Done;
-    let space = st.space.clone();
-    drop(st);
-    let silent = space.silent();
-    space.leave();
-    if !silent {
-        task.sink.gone(if signal == 0 { libc::SIGKILL } else { signal });
     }
 }
