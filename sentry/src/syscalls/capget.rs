@@ -4,6 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::task::creds::{Creds, cap};
+use crate::task::tree::INIT;
 use std::sync::Arc;
 use syscall_table::errno::Errno;
 
@@ -30,12 +31,17 @@ pub fn capget(cx: &mut Cx, hdrp: InOut<CapHeader>, datap: Addr) -> SysResult {
     if pid < 0 {
         return Err(Errno::EINVAL.into());
     }
-    let creds = if pid == 0 { cx.task.creds() } else { cx.kernel().tree.task(pid)?.creds() };
+    let creds = match pid {
+        0 => Some(cx.task.creds()),
+        INIT => None,
+        pid => Some(cx.kernel().tree.task(pid)?.creds()),
+    };
     if datap.is_null() {
         return Ok(0);
     }
     let mut data = [0u32; 6];
-    let sets = [creds.effective, creds.permitted, creds.inheritable];
+    // The virtual init has no capabilities, as /proc/1/status says.
+    let sets = creds.map_or([0; 3], |creds| [creds.effective, creds.permitted, creds.inheritable]);
     for (index, word) in data.iter_mut().enumerate() {
         let set = sets.get(index % 3).copied().unwrap_or(0);
         *word = if index < 3 { set as u32 } else { (set >> 32) as u32 };

@@ -3,7 +3,8 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use crate::task::usage;
+use crate::task::tree::INIT;
+use crate::task::{Process, Task, usage};
 use crate::time;
 use rustix::time::{ClockId as Host, clock_getres as host_res, clock_gettime as host_time};
 use std::sync::Arc;
@@ -52,19 +53,25 @@ fn read(cx: &mut Cx, id: i32) -> SysResult<Timespec> {
             let used = usage::of_caller(cx)?;
             Ok(time::to_timespec(usage::sum(used.cpu)))
         }
-        Clock::Thread(tid) => {
-            // A thread's clock is its own process's alone.
-            let task = cx.kernel().tree.task(tid).map_err(|_| Errno::EINVAL)?;
-            if !Arc::ptr_eq(&task.process, &cx.task.process) {
-                return Err(Errno::EINVAL.into());
-            }
-            Ok(time::to_timespec(usage::of_task(&task)))
-        }
-        Clock::Process(tid) => {
-            let task = cx.kernel().tree.task(tid).map_err(|_| Errno::EINVAL)?;
-            Ok(time::to_timespec(usage::sum_of_process(&task.process)))
-        }
+        Clock::Thread(tid) => thread(cx, tid).map(|task| time::to_timespec(usage::of_task(&task))),
+        // The virtual init has used none that anybody counts.
+        Clock::Process(INIT) => Ok(Timespec::new_zeroed()),
+        Clock::Process(tid) => process(cx, tid).map(|process| time::to_timespec(usage::sum_of_process(&process))),
     }
+}
+
+/// A thread's clock is its own process's alone.
+fn thread(cx: &Cx, tid: i32) -> SysResult<Arc<Task>> {
+    let task = cx.kernel().tree.task(tid).map_err(|_| Errno::EINVAL)?;
+    if Arc::ptr_eq(&task.process, &cx.task.process) { Ok(task) } else { Err(Errno::EINVAL.into()) }
+}
+
+/// A process's clock goes by its pid; a thread may use its own id.
+fn process(cx: &Cx, tid: i32) -> SysResult<Arc<Process>> {
+    if tid == cx.task.tid() {
+        return Ok(cx.task.process.clone());
+    }
+    Ok(cx.kernel().tree.process(tid).map_err(|_| Errno::EINVAL)?)
 }
 
 /// A clock of processor time, for timers and sleeps.
@@ -72,17 +79,10 @@ fn read(cx: &mut Cx, id: i32) -> SysResult<Timespec> {
 /// # Errors
 /// EINVAL: it is none.
 pub(super) fn cpu_clock(cx: &Cx, id: i32) -> SysResult<time::posix::Clock> {
-    let task = |tid| cx.kernel().tree.task(tid).map_err(|_| Errno::EINVAL);
     Ok(match clock(cx, id)? {
         Clock::Host(_) => return Err(Errno::EINVAL.into()),
-        Clock::Process(tid) => time::posix::Clock::Process(Arc::downgrade(&task(tid)?.process)),
-        Clock::Thread(tid) => {
-            let task = task(tid)?;
-            if !Arc::ptr_eq(&task.process, &cx.task.process) {
-                return Err(Errno::EINVAL.into());
-            }
-            time::posix::Clock::Thread(Arc::downgrade(&task))
-        }
+        Clock::Process(tid) => time::posix::Clock::Process(Arc::downgrade(&process(cx, tid)?)),
+        Clock::Thread(tid) => time::posix::Clock::Thread(Arc::downgrade(&thread(cx, tid)?)),
     })
 }
 
@@ -92,6 +92,9 @@ pub fn clock_gettime(cx: &mut Cx, clockid: ClockId, tp: Out<Timespec>) -> SysRes
     cx.write_value(tp.addr(), &now).map(|()| 0)
 }
 
+/// Of clocks of processor time.
+const RESOLUTION: Timespec = Timespec { tv_sec: 0, tv_nsec: 1 };
+
 /// clock_getres(2)
 pub fn clock_getres(cx: &mut Cx, clockid: ClockId, res: Out<Timespec>) -> SysResult {
     let res_value = match clock(cx, clockid.bits())? {
@@ -99,7 +102,9 @@ pub fn clock_getres(cx: &mut Cx, clockid: ClockId, res: Out<Timespec>) -> SysRes
             let t = host_res(host);
             Timespec { tv_sec: t.tv_sec, tv_nsec: t.tv_nsec }
         }
-        Clock::Thread(_) | Clock::Process(_) => Timespec { tv_sec: 0, tv_nsec: 1 },
+        Clock::Process(INIT) => RESOLUTION,
+        Clock::Thread(tid) => thread(cx, tid).map(|_| RESOLUTION)?,
+        Clock::Process(tid) => process(cx, tid).map(|_| RESOLUTION)?,
     };
     if !res.is_null() {
         cx.write_value(res.addr(), &res_value)?;

@@ -3,6 +3,7 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::task::tree::INIT;
 use std::sync::atomic::Ordering;
 use syscall_table::errno::Errno;
 
@@ -18,6 +19,9 @@ pub fn set_robust_list(cx: &mut Cx, head: Addr, len: usize) -> SysResult {
 }
 
 pub fn get_robust_list(cx: &mut Cx, pid: Pid, head_ptr: Out<u64>, len_ptr: Out<u64>) -> SysResult {
+    if pid.raw() == INIT {
+        return Err(Errno::EPERM.into());
+    }
     let task = if pid.raw() == 0 { cx.task.clone() } else { cx.kernel().tree.task(pid.raw())? };
     if task.process.pid != cx.task.process.pid && !cx.task.creds().may_signal(&task.creds()) {
         return Err(Errno::EPERM.into());

@@ -4,6 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::signal::send;
+use crate::task::creds::cap;
 use crate::task::tree::INIT;
 use crate::task::{Process, Task};
 use std::sync::Arc;
@@ -47,10 +48,7 @@ pub fn kill(cx: &mut Cx, pid: Pid, sig: Signal) -> SysResult {
     check_number(sig)?;
     let info = own_info(cx, sig.raw(), SI_USER);
     let members: Vec<Arc<Process>> = match pid.raw() {
-        INIT => {
-            // The virtual init takes no signals.
-            return if cx.task.creds().euid == 0 { Ok(0) } else { Err(Errno::EPERM.into()) };
-        }
+        INIT => return to_init(cx),
         i32::MIN => return Err(Errno::ESRCH.into()),
         pid if pid > 0 => {
             deliver(cx, &target(cx, pid)?, None, info)?;
@@ -80,6 +78,13 @@ pub fn kill(cx: &mut Cx, pid: Pid, sig: Signal) -> SysResult {
     result
 }
 
+/// The virtual init takes no signals.
+fn to_init(cx: &Cx) -> SysResult {
+    let creds = cx.task.creds();
+    let may = creds.uid == 0 || creds.euid == 0 || creds.capable(cap::KILL);
+    if may { Ok(0) } else { Err(Errno::EPERM.into()) }
+}
+
 fn thread(cx: &Cx, tgid: Option<i32>, tid: i32) -> SysResult<Arc<Task>> {
     if tid <= 0 || tgid.is_some_and(|t| t <= 0) {
         return Err(Errno::EINVAL.into());
@@ -93,6 +98,9 @@ fn thread(cx: &Cx, tgid: Option<i32>, tid: i32) -> SysResult<Arc<Task>> {
 
 pub fn tkill(cx: &mut Cx, tid: Pid, sig: Signal) -> SysResult {
     check_number(sig)?;
+    if tid.raw() == INIT {
+        return to_init(cx);
+    }
     let task = thread(cx, None, tid.raw())?;
     deliver(cx, &task.process, Some(&task), own_info(cx, sig.raw(), SI_TKILL))?;
     Ok(0)
@@ -100,6 +108,9 @@ pub fn tkill(cx: &mut Cx, tid: Pid, sig: Signal) -> SysResult {
 
 pub fn tgkill(cx: &mut Cx, tgid: Pid, tid: Pid, sig: Signal) -> SysResult {
     check_number(sig)?;
+    if (tgid.raw(), tid.raw()) == (INIT, INIT) {
+        return to_init(cx);
+    }
     let task = thread(cx, Some(tgid.raw()), tid.raw())?;
     deliver(cx, &task.process, Some(&task), own_info(cx, sig.raw(), SI_TKILL))?;
     Ok(0)

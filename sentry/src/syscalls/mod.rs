@@ -69,6 +69,7 @@ pub mod send;
 pub mod sendfile;
 pub mod set_mempolicy;
 pub mod setpgid;
+pub mod setpriority;
 pub mod setuid;
 pub mod shmget;
 pub mod sigaction;

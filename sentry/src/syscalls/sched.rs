@@ -1,29 +1,18 @@
-//! sched_*(2), getpriority(2), setpriority(2), ioprio_*(2), getcpu(2): remembered and answered; the host's scheduler
-//! does as it likes.
+//! sched_*(2), getcpu(2): remembered and answered; the host's scheduler does as it likes.
 
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
-use crate::task::Task;
 use crate::task::creds::cap;
-use std::sync::Arc;
+use crate::task::sched::Subject;
 use syscall_table::abi::getrlimit::*;
 use syscall_table::abi::sched::*;
 use syscall_table::errno::Errno;
 use zerocopy::{FromZeros, IntoBytes};
 
-fn target(cx: &Cx, pid: Pid) -> SysResult<Arc<Task>> {
-    match pid.raw() {
-        0 => Ok(cx.task.clone()),
-        pid if pid < 0 => Err(Errno::EINVAL.into()),
-        pid => cx.kernel().tree.task(pid),
-    }
-}
-
-fn may_change(cx: &Cx, task: &Task) -> SysResult<()> {
-    let (own, other) = (cx.task.creds(), task.creds());
-    let ok = own.euid == other.uid || own.euid == other.euid || own.capable(cap::SYS_NICE);
-    if ok { Ok(()) } else { Err(Errno::EPERM.into()) }
+/// Most calls find a negative pid absurd, those of processors find nobody.
+fn target<'a>(cx: &Cx<'a>, pid: Pid) -> SysResult<Subject<'a>> {
+    if pid.raw() < 0 { Err(Errno::EINVAL.into()) } else { Subject::find(cx, pid.raw()) }
 }
 
 /// Lowest and highest static priority of a policy.
@@ -48,8 +37,7 @@ pub fn sched_get_priority_min(_cx: &mut Cx, policy: SchedPolicy) -> SysResult {
 }
 
 pub fn sched_getscheduler(cx: &mut Cx, pid: Pid) -> SysResult {
-    let task = target(cx, pid)?;
-    let sched = *task.sched.lock();
+    let sched = *target(cx, pid)?.sched().lock();
     Ok((sched.policy | if sched.reset_on_fork { SCHED_RESET_ON_FORK } else { 0 }) as u64)
 }
 
@@ -57,69 +45,96 @@ pub fn sched_getparam(cx: &mut Cx, pid: Pid, param: Out<SchedParam>) -> SysResul
     if param.is_null() {
         return Err(Errno::EINVAL.into());
     }
-    let task = target(cx, pid)?;
-    let sched_priority = task.sched.lock().priority;
+    let sched_priority = target(cx, pid)?.sched().lock().priority;
     cx.write_value(param.addr(), &SchedParam { sched_priority })?;
     Ok(0)
 }
 
-fn set_policy(cx: &Cx, task: &Arc<Task>, policy: Option<i32>, priority: i32, reset: bool) -> SysResult {
-    may_change(cx, task)?;
-    let old = *task.sched.lock();
-    let policy = policy.unwrap_or(old.policy);
+/// What is asked for; nothing: as it is.
+#[derive(Default)]
+struct Wish {
+    policy: Option<i32>,
+    priority: i32,
+    nice: Option<i32>,
+    reset: Option<bool>,
+    /// SCHED_FLAG_KEEP_PARAMS: all is checked, nothing but `reset` is set.
+    keep: bool,
+}
+
+fn set_policy(cx: &Cx, subject: &Subject, wish: &Wish) -> SysResult {
+    let old = *subject.sched().lock();
+    let policy = wish.policy.unwrap_or(old.policy);
+    let reset = wish.reset.unwrap_or(old.reset_on_fork);
     if policy == SCHED_DEADLINE || policy == SCHED_EXT {
         return Err(Fail::gap(Errno::EINVAL, "SCHED_DEADLINE and SCHED_EXT"));
     }
     let (low, high) = priorities(policy)?;
-    if !(low..=high).contains(&priority) {
+    if !(low..=high).contains(&wish.priority) {
         return Err(Errno::EINVAL.into());
     }
     let real_time = matches!(policy, SCHED_FIFO | SCHED_RR);
-    let limit = task.process.limit(RLIMIT_RTPRIO);
-    if real_time && !cx.task.creds().capable(cap::SYS_NICE) && priority as u64 > limit {
+    let nice = wish.nice.filter(|_| matches!(policy, SCHED_NORMAL | SCHED_BATCH)).unwrap_or(old.nice);
+    let limit = subject.limit(RLIMIT_RTPRIO);
+    let rises = real_time
+        && (policy != old.policy && limit == 0
+            || wish.priority > old.priority && wish.priority as u64 > limit)
+        || nice < old.nice && !subject.may_have_nice(nice)
+        || old.policy == SCHED_IDLE && policy != SCHED_IDLE && !subject.may_have_nice(old.nice)
+        || old.reset_on_fork && !reset;
+    let creds = cx.task.creds();
+    if (rises || !subject.yields_to(&creds)) && !creds.capable(cap::SYS_NICE) {
         return Err(Errno::EPERM.into());
     }
-    let mut sched = task.sched.lock();
-    sched.policy = policy;
-    sched.priority = priority;
+    let mut sched = subject.sched().lock();
     sched.reset_on_fork = reset;
+    if !wish.keep {
+        sched.policy = policy;
+        sched.priority = wish.priority;
+        sched.nice = nice;
+    }
     Ok(0)
 }
 
 pub fn sched_setparam(cx: &mut Cx, pid: Pid, param: In<SchedParam>) -> SysResult {
-    if param.is_null() {
+    if param.is_null() || pid.raw() < 0 {
         return Err(Errno::EINVAL.into());
     }
     let param: SchedParam = cx.read_value(param.addr())?;
-    let task = target(cx, pid)?;
-    let reset = task.sched.lock().reset_on_fork;
-    set_policy(cx, &task, None, param.sched_priority, reset)
+    let wish = Wish { priority: param.sched_priority, ..Wish::default() };
+    set_policy(cx, &target(cx, pid)?, &wish)
 }
 
 pub fn sched_setscheduler(cx: &mut Cx, pid: Pid, policy: SchedPolicy, param: In<SchedParam>) -> SysResult {
-    if param.is_null() || policy.bits() < 0 {
+    if param.is_null() || policy.bits() < 0 || pid.raw() < 0 {
         return Err(Errno::EINVAL.into());
     }
     let param: SchedParam = cx.read_value(param.addr())?;
-    let task = target(cx, pid)?;
-    let reset = policy.has(SCHED_RESET_ON_FORK);
-    set_policy(cx, &task, Some(policy.unknown(SCHED_RESET_ON_FORK)), param.sched_priority, reset)
+    let wish = Wish {
+        policy: Some(policy.unknown(SCHED_RESET_ON_FORK)),
+        priority: param.sched_priority,
+        nice: None,
+        reset: Some(policy.has(SCHED_RESET_ON_FORK)),
+        keep: false,
+    };
+    set_policy(cx, &target(cx, pid)?, &wish)
 }
 
 pub fn sched_rr_get_interval(cx: &mut Cx, pid: Pid, tp: Out<Timespec>) -> SysResult {
-    let task = target(cx, pid)?;
-    let policy = task.sched.lock().policy;
+    let policy = target(cx, pid)?.sched().lock().policy;
     let tv_nsec = if policy == SCHED_FIFO { 0 } else { 100_000_000 };
     cx.write_value(tp.addr(), &Timespec { tv_sec: 0, tv_nsec })?;
     Ok(0)
 }
 
-/// sched_setattr's flags that are kept or need nothing done: RESET_ON_FORK, KEEP_POLICY, KEEP_PARAMS.
-const ATTR_FLAGS: u64 = 0x1 | 0x8 | 0x10;
+/// The flags of sched_setattr that are known.
+const ATTR_FLAGS: u64 = RESET_ON_FORK | KEEP_POLICY | KEEP_PARAMS;
+const RESET_ON_FORK: u64 = 0x1;
+const KEEP_POLICY: u64 = 0x8;
+const KEEP_PARAMS: u64 = 0x10;
 const ATTR_SIZE_VER0: usize = 48;
 
 pub fn sched_setattr(cx: &mut Cx, pid: Pid, attr: Addr, flags: NoFlags) -> SysResult {
-    if attr.is_null() || flags.bits() != 0 {
+    if attr.is_null() || flags.bits() != 0 || pid.raw() < 0 {
         return Err(Errno::EINVAL.into());
     }
     let size: u32 = cx.read_value(attr.addr())?;
@@ -133,28 +148,26 @@ pub fn sched_setattr(cx: &mut Cx, pid: Pid, attr: Addr, flags: NoFlags) -> SysRe
     if new.sched_flags & !ATTR_FLAGS != 0 {
         return Err(Fail::gap(Errno::EINVAL, "sched_setattr flags"));
     }
-    let task = target(cx, pid)?;
-    let old = *task.sched.lock();
-    let policy = if new.sched_flags & 0x8 != 0 { None } else { i32::try_from(new.sched_policy).ok() };
-    let priority = if new.sched_flags & 0x10 != 0 {
-        old.priority
-    } else {
-        i32::try_from(new.sched_priority).unwrap_or(-1)
+    let policy = i32::try_from(new.sched_policy).map_err(|_| Errno::EINVAL)?;
+    let subject = target(cx, pid)?;
+    let keep = |flag| new.sched_flags & flag != 0;
+    let old = *subject.sched().lock();
+    let wish = Wish {
+        policy: (!keep(KEEP_POLICY)).then_some(policy),
+        priority: if keep(KEEP_PARAMS) { old.priority } else { i32::try_from(new.sched_priority).unwrap_or(-1) },
+        nice: (!keep(KEEP_PARAMS)).then_some(new.sched_nice.clamp(-20, 19)),
+        reset: (!keep(KEEP_POLICY)).then_some(keep(RESET_ON_FORK)),
+        keep: keep(KEEP_PARAMS),
     };
-    set_policy(cx, &task, policy, priority, new.sched_flags & 1 != 0)?;
-    if new.sched_flags & 0x10 == 0 && matches!(policy.unwrap_or(old.policy), SCHED_NORMAL | SCHED_BATCH) {
-        set_nice(cx, &task, new.sched_nice)?;
-    }
-    Ok(0)
+    set_policy(cx, &subject, &wish)
 }
 
 pub fn sched_getattr(cx: &mut Cx, pid: Pid, attr: OutBuf, size: u32, flags: NoFlags) -> SysResult {
     let size = size as usize;
-    if attr.is_null() || flags.bits() != 0 || !(ATTR_SIZE_VER0..=4096).contains(&size) {
+    if attr.is_null() || flags.bits() != 0 || pid.raw() < 0 || !(ATTR_SIZE_VER0..=4096).contains(&size) {
         return Err(Errno::EINVAL.into());
     }
-    let task = target(cx, pid)?;
-    let sched = *task.sched.lock();
+    let sched = *target(cx, pid)?.sched().lock();
     let known = size.min(size_of::<SchedAttr>());
     let mut value = SchedAttr::new_zeroed();
     value.size = known as u32;
@@ -176,9 +189,9 @@ pub fn sched_getaffinity(cx: &mut Cx, pid: Pid, cpusetsize: u32, mask: Addr) -> 
     if cpusetsize < 8 || !cpusetsize.is_multiple_of(8) {
         return Err(Errno::EINVAL.into());
     }
-    let task = target(cx, pid)?;
+    let subject = Subject::find(cx, pid.raw())?;
     let all = all_cpus(cx);
-    let set = task.sched.lock().affinity.map_or(all, |set| set & all);
+    let set = subject.sched().lock().affinity.map_or(all, |set| set & all);
     cx.write_value(mask.addr(), &set)?;
     Ok(8)
 }
@@ -187,86 +200,13 @@ pub fn sched_setaffinity(cx: &mut Cx, pid: Pid, cpusetsize: u32, mask: Addr) -> 
     let mut bytes = [0u8; 8];
     let given = (cpusetsize as usize).min(8);
     cx.copy_in(mask.addr(), bytes.get_mut(..given).unwrap_or_default())?;
-    let task = target(cx, pid)?;
-    may_change(cx, &task)?;
+    let subject = Subject::find(cx, pid.raw())?;
+    subject.check_owner(cx)?;
     let set = u64::from_le_bytes(bytes) & all_cpus(cx);
     if set == 0 {
         return Err(Errno::EINVAL.into());
     }
-    task.sched.lock().affinity = Some(set);
-    Ok(0)
-}
-
-fn set_nice(cx: &Cx, task: &Arc<Task>, nice: i32) -> SysResult<()> {
-    let nice = nice.clamp(-20, 19);
-    may_change(cx, task)?;
-    let limit = task.process.limit(RLIMIT_NICE);
-    // Credentials are behind a lock that comes before this one.
-    let capable = cx.task.creds().capable(cap::SYS_NICE);
-    let mut sched = task.sched.lock();
-    // A nice value as RLIMIT_NICE counts it: 20 - nice.
-    let allowed = nice >= sched.nice || (20 - nice) as u64 <= limit;
-    if !allowed && !capable {
-        return Err(Errno::EACCES.into());
-    }
-    sched.nice = nice;
-    Ok(())
-}
-
-fn tasks(cx: &Cx, which: PriorityWhich, who: Pid) -> SysResult<Vec<Arc<Task>>> {
-    let tree = &cx.kernel().tree;
-    let found: Vec<Arc<Task>> = match which.bits() {
-        PRIO_PROCESS if who.raw() == 0 => vec![cx.task.clone()],
-        PRIO_PROCESS => tree.task(who.raw()).into_iter().collect(),
-        PRIO_PGRP => {
-            let pgid = if who.raw() == 0 { tree.pgid(cx.task.process.pid) } else { who.raw() };
-            let members: Vec<_> = tree.lock().group(pgid).map(|n| n.process.clone()).collect();
-            members.iter().flat_map(|p| p.threads()).collect()
-        }
-        PRIO_USER => {
-            let uid = if who.raw() == 0 { cx.task.creds().uid } else { who.raw() as u32 };
-            let all: Vec<_> = tree.lock().tasks.values().cloned().collect();
-            all.into_iter().filter(|t| t.creds().uid == uid).collect()
-        }
-        _ => return Err(Errno::EINVAL.into()),
-    };
-    if found.is_empty() { Err(Errno::ESRCH.into()) } else { Ok(found) }
-}
-
-pub fn getpriority(cx: &mut Cx, which: PriorityWhich, who: Pid) -> SysResult {
-    let best = tasks(cx, which, who)?.iter().map(|t| t.sched.lock().nice).min();
-    Ok((20 - best.unwrap_or(0)) as u64)
-}
-
-pub fn setpriority(cx: &mut Cx, which: PriorityWhich, who: Pid, prio: i32) -> SysResult {
-    for task in tasks(cx, which, who)? {
-        set_nice(cx, &task, prio)?;
-    }
-    Ok(0)
-}
-
-const IOPRIO_WHO_PROCESS: i32 = 1;
-
-pub fn ioprio_get(cx: &mut Cx, which: IoprioWhich, who: Pid) -> SysResult {
-    if which.bits() != IOPRIO_WHO_PROCESS {
-        return Err(Fail::gap(Errno::EINVAL, "ioprio_get of groups and users"));
-    }
-    let task = target(cx, who)?;
-    let value = task.sched.lock().ioprio;
-    Ok(value as u64)
-}
-
-pub fn ioprio_set(cx: &mut Cx, which: IoprioWhich, who: Pid, ioprio: i32) -> SysResult {
-    if which.bits() != IOPRIO_WHO_PROCESS {
-        return Err(Fail::gap(Errno::EINVAL, "ioprio_set of groups and users"));
-    }
-    let task = target(cx, who)?;
-    may_change(cx, &task)?;
-    // Classes: none, real-time, best-effort, idle.
-    if !(0..=3).contains(&(ioprio >> 13)) {
-        return Err(Errno::EINVAL.into());
-    }
-    task.sched.lock().ioprio = ioprio;
+    subject.sched().lock().affinity = Some(set);
     Ok(0)
 }
 

@@ -3,6 +3,7 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::task::tree::INIT;
 use std::sync::atomic::Ordering;
 use syscall_table::errno::Errno;
 
@@ -12,6 +13,9 @@ fn or_self(cx: &Cx, pid: Pid) -> i32 {
 
 pub fn getpgid(cx: &mut Cx, pid: Pid) -> SysResult {
     let pid = or_self(cx, pid);
+    if pid == INIT {
+        return Ok(INIT as u64);
+    }
     Ok(cx.kernel().tree.lock().node(pid)?.pgid as u64)
 }
 
@@ -21,6 +25,9 @@ pub fn getpgrp(cx: &mut Cx) -> SysResult {
 
 pub fn getsid(cx: &mut Cx, pid: Pid) -> SysResult {
     let pid = or_self(cx, pid);
+    if pid == INIT {
+        return Ok(INIT as u64);
+    }
     Ok(cx.kernel().tree.lock().node(pid)?.sid as u64)
 }
 

@@ -187,7 +187,7 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     child.mempolicy.store(parent.mempolicy.load(Ordering::Relaxed), Ordering::Relaxed);
     child.no_new_privs.store(parent.no_new_privs.load(Ordering::Relaxed), Ordering::Relaxed);
     let sched = *parent.sched.lock();
-    *child.sched.lock() = if sched.reset_on_fork { super::sched::Sched::default() } else { sched };
+    *child.sched.lock() = sched.of_child();
     let vfork = has(CLONE_VFORK).then(|| Arc::new(Vfork::default()));
     *child.vfork.lock() = vfork.clone();
 

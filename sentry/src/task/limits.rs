@@ -2,6 +2,9 @@
 
 use syscall_table::abi::getrlimit::*;
 
+/// The most that RLIMIT_NOFILE can be (/proc/sys/fs/nr_open).
+pub const NR_OPEN: u64 = 1 << 20;
+
 /// Soft and hard limits of a process.
 #[derive(Debug, Clone)]
 pub struct Limits {

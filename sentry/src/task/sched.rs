@@ -1,5 +1,16 @@
 //! Scheduling parameters: what the guest set is what it reads; the host schedules.
 
+use super::Task;
+use super::creds::{Creds, cap};
+use super::limits::Limits;
+use super::tree::{INIT, Tree};
+use crate::cx::Cx;
+use crate::fail::SysResult;
+use crate::sync::Lock;
+use std::sync::Arc;
+use syscall_table::abi::sched::{SCHED_FIFO, SCHED_IDLE, SCHED_NORMAL, SCHED_RR};
+use syscall_table::errno::Errno;
+
 /// Of one task.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sched {
@@ -14,7 +25,126 @@ pub struct Sched {
     /// Processors allowed; None: all.
     pub affinity: Option<u64>,
     /// ioprio_set(2).
-    pub ioprio: i32,
+    pub ioprio: u16,
     /// PR_SET_TIMERSLACK in nanoseconds; 0 stands for the default of 50,000.
     pub timer_slack: u64,
+}
+
+/// Classes of ioprio_set(2), three bits from here.
+const CLASS_SHIFT: u16 = 13;
+pub const IOPRIO_CLASS_NONE: u16 = 0;
+pub const IOPRIO_CLASS_RT: u16 = 1;
+pub const IOPRIO_CLASS_BE: u16 = 2;
+pub const IOPRIO_CLASS_IDLE: u16 = 3;
+
+/// The class of a value of ioprio_set(2).
+pub fn ioprio_class(value: u16) -> u16 {
+    value >> CLASS_SHIFT
+}
+
+impl Sched {
+    /// What a new task begins with (sched(7), "Resetting scheduling policy for child processes").
+    pub fn of_child(self) -> Sched {
+        if !self.reset_on_fork {
+            return self;
+        }
+        let (policy, priority, nice) = match self.policy {
+            SCHED_FIFO | SCHED_RR => (SCHED_NORMAL, 0, 0),
+            other => (other, self.priority, self.nice.max(0)),
+        };
+        Sched { policy, priority, nice, reset_on_fork: false, ..self }
+    }
+
+    /// The I/O priority that counts: of a task that has set none it follows from policy and nice value.
+    pub fn effective_ioprio(&self) -> u16 {
+        if ioprio_class(self.ioprio) != IOPRIO_CLASS_NONE {
+            return self.ioprio;
+        }
+        let class = match self.policy {
+            SCHED_IDLE => IOPRIO_CLASS_IDLE,
+            SCHED_FIFO | SCHED_RR => IOPRIO_CLASS_RT,
+            _ => IOPRIO_CLASS_BE,
+        };
+        let level = u16::try_from((self.nice + 20) / 5).unwrap_or(0);
+        class << CLASS_SHIFT | level
+    }
+}
+
+/// What can be set of the virtual init, which has no task.
+pub struct InitSettings {
+    /// Its scheduling parameters.
+    pub sched: Lock<Sched>,
+    /// Its resource limits.
+    pub limits: Lock<Limits>,
+}
+
+/// Whom a scheduling call is about.
+#[derive(Clone)]
+pub enum Subject<'a> {
+    /// A task.
+    Task(Arc<Task>),
+    /// The virtual init.
+    Init(&'a InitSettings),
+}
+
+impl<'a> Subject<'a> {
+    /// By tid; 0 is the caller.
+    ///
+    /// # Errors
+    /// ESRCH.
+    pub fn find(cx: &Cx<'a>, tid: i32) -> SysResult<Subject<'a>> {
+        let tree: &'a Tree = &cx.task.kernel.tree;
+        match tid {
+            0 => Ok(Subject::Task(cx.task.clone())),
+            INIT => Ok(Subject::Init(&tree.init)),
+            tid => tree.task(tid).map(Subject::Task),
+        }
+    }
+
+    /// Its parameters.
+    pub fn sched(&self) -> &Lock<Sched> {
+        match self {
+            Subject::Task(task) => &task.sched,
+            Subject::Init(init) => &init.sched,
+        }
+    }
+
+    /// A soft limit of its process.
+    pub fn limit(&self, resource: u32) -> u64 {
+        match self {
+            Subject::Task(task) => task.process.limit(resource),
+            Subject::Init(init) => init.limits.lock().soft(resource),
+        }
+    }
+
+    /// Its real and effective user ids.
+    pub fn uids(&self) -> (u32, u32) {
+        match self {
+            Subject::Task(task) => {
+                let creds = task.creds();
+                (creds.uid, creds.euid)
+            }
+            Subject::Init(_) => (0, 0),
+        }
+    }
+
+    /// Whether somebody with `own` credentials may change its policy, nice value or processors.
+    pub fn yields_to(&self, own: &Creds) -> bool {
+        let (uid, euid) = self.uids();
+        own.euid == uid || own.euid == euid || own.capable(cap::SYS_NICE)
+    }
+
+    /// [`yields_to`](Self::yields_to) the caller.
+    ///
+    /// # Errors
+    /// EPERM.
+    pub fn check_owner(&self, cx: &Cx) -> SysResult<()> {
+        if self.yields_to(&cx.task.creds()) { Ok(()) } else { Err(Errno::EPERM.into()) }
+    }
+
+    /// Whether RLIMIT_NICE lets its nice value become this without privilege.
+    pub fn may_have_nice(&self, nice: i32) -> bool {
+        // The limit counts from 1 (nice 19) to 40 (nice -20).
+        (20 - nice) as u64 <= self.limit(syscall_table::abi::getrlimit::RLIMIT_NICE)
+    }
 }

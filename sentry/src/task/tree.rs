@@ -3,6 +3,8 @@
 //! Pid 1 is a virtual init inside the sentry: orphans become its children and are reaped at once. The first program is
 //! pid 2; when it ends, so does the sandbox.
 
+use super::limits::Limits;
+use super::sched::{InitSettings, Sched};
 use super::{Process, Task};
 use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
@@ -31,6 +33,8 @@ pub enum Ending {
 
 /// All processes and tasks.
 pub struct Tree {
+    /// What was set of the virtual init.
+    pub init: InitSettings,
     state: Lock<State>,
     ending: parking_lot::Mutex<Option<Ending>>,
     ended: parking_lot::Condvar,
@@ -40,6 +44,10 @@ pub struct Tree {
 impl Default for Tree {
     fn default() -> Self {
         Tree {
+            init: InitSettings {
+                sched: Lock::new(Level::Field, Sched::default()),
+                limits: Lock::new(Level::Process, Limits::default()),
+            },
             state: Lock::new(Level::Tree, State::default()),
             ending: parking_lot::Mutex::new(None),
             ended: parking_lot::Condvar::new(),
