@@ -10,7 +10,8 @@ use crate::watch::{self, Child, Run};
 use confine::host;
 use gofer::{GoferConfig, HideRule, Mount};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Resource, geteuid, getrlimit};
+use rustix::process::{Resource, geteuid, getrlimit, setrlimit};
+use sentry::task::limits::{Limits, NR_OPEN};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -19,6 +20,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use syscall_table::abi::getrlimit::*;
 
 /// Runs the command; its exit status.
 pub fn run(options: &DoOptions) -> ExitCode {
@@ -42,6 +44,8 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         Some(path) => Some(create(path)?),
         None => None,
     };
+    let ids = ids();
+    loosen().map_err(text("signals"))?;
     let signals = host::signal_fd(watch::FORWARDED).map_err(text("signals"))?;
     let (control, control_theirs) = pair().map_err(text("control socket"))?;
     let lanes = crate::processors().min(8);
@@ -69,7 +73,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
             PlatformName::Ptrace => "ptrace".to_owned(),
         },
         tasks: options.tasks.map_or_else(most_tasks, |n| n as usize),
-        ids: ids(),
+        ids,
         control: control_theirs.as_raw_fd(),
         lanes: numbers(&sentry_lanes),
         report: report.as_ref().map(AsRawFd::as_raw_fd),
@@ -151,6 +155,49 @@ fn most_tasks() -> usize {
     usize::try_from(host.min(files) / 3).unwrap_or(usize::MAX).clamp(64, 32768)
 }
 
+/// The launcher's resource limits, as the sentry may keep them.
+fn limits() -> Limits {
+    const ALL: [(u32, Resource); 16] = [
+        (RLIMIT_CPU, Resource::Cpu),
+        (RLIMIT_FSIZE, Resource::Fsize),
+        (RLIMIT_DATA, Resource::Data),
+        (RLIMIT_STACK, Resource::Stack),
+        (RLIMIT_CORE, Resource::Core),
+        (RLIMIT_RSS, Resource::Rss),
+        (RLIMIT_NPROC, Resource::Nproc),
+        (RLIMIT_NOFILE, Resource::Nofile),
+        (RLIMIT_MEMLOCK, Resource::Memlock),
+        (RLIMIT_AS, Resource::As),
+        (RLIMIT_LOCKS, Resource::Locks),
+        (RLIMIT_SIGPENDING, Resource::Sigpending),
+        (RLIMIT_MSGQUEUE, Resource::Msgqueue),
+        (RLIMIT_NICE, Resource::Nice),
+        (RLIMIT_RTPRIO, Resource::Rtprio),
+        (RLIMIT_RTTIME, Resource::Rttime),
+    ];
+    let mut limits = Limits::default();
+    for (number, resource) in ALL {
+        let limit = getrlimit(resource);
+        let most = if number == RLIMIT_NOFILE { NR_OPEN } else { RLIM_INFINITY };
+        let value = |bound: Option<u64>| bound.unwrap_or(RLIM_INFINITY).min(most);
+        limits.set(number, Rlimit { rlim_cur: value(limit.current), rlim_max: value(limit.maximum) });
+    }
+    limits
+}
+
+/// Limits on files, memory and time are the program's, and the sentry keeps them; its own processes are to reach
+/// them as late as the host lets them, and by an error.
+fn loosen() -> io::Result<()> {
+    for resource in [Resource::Cpu, Resource::Fsize, Resource::Data, Resource::As] {
+        if setrlimit(resource, rustix::process::Rlimit { current: None, maximum: None }).is_err() {
+            let maximum = getrlimit(resource).maximum;
+            // What may always be done.
+            let _ = setrlimit(resource, rustix::process::Rlimit { current: maximum, maximum });
+        }
+    }
+    host::block(&[libc::SIGXFSZ]).map(drop)
+}
+
 fn ids() -> Ids {
     let groups = rustix::process::getgroups().unwrap_or_default();
     // Reading the mask means to set it; this process makes its files before.
@@ -160,6 +207,7 @@ fn ids() -> Ids {
         gid: rustix::process::getegid().as_raw(),
         groups: groups.iter().map(|gid| gid.as_raw()).collect(),
         umask: mask.as_raw_mode(),
+        limits: limits(),
     }
 }
 

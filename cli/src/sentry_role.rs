@@ -14,7 +14,6 @@ use sentry::fs::host_tty::host_signal;
 use sentry::kernel::Config;
 use sentry::report::{Outcome, Wanted};
 use sentry::task::creds::Creds;
-use sentry::task::limits::Limits;
 use sentry::task::start::Place;
 use sentry::task::tree::Ending;
 use std::collections::BTreeMap;
@@ -124,7 +123,7 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
         umask: setup.ids.umask,
         ignored: setup.job.ignored,
         blocked: setup.job.blocked,
-        limits: Limits::default(),
+        limits: setup.ids.limits,
     })?;
     listen(&ready, control)?;
 

@@ -1,5 +1,6 @@
 //! What the launcher tells the sentry at its start.
 
+use sentry::task::limits::Limits;
 use std::os::fd::RawFd;
 
 /// The sentry's start.
@@ -63,10 +64,11 @@ pub struct MountSetup {
     pub writable: bool,
 }
 
-/// The launcher's ids, which are the program's.
+/// The launcher's ids and limits, which are the program's.
 pub struct Ids {
     pub uid: u32,
     pub gid: u32,
     pub groups: Vec<u32>,
     pub umask: u32,
+    pub limits: Limits,
 }

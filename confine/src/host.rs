@@ -190,8 +190,8 @@ pub fn exit_now(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Blocks these signals in this thread and those it makes, and gives a descriptor that reads them.
-pub fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
+/// Blocks these signals in this thread and those it makes.
+pub fn block(signals: &[i32]) -> io::Result<libc::sigset_t> {
     // SAFETY: all-zero is a valid set; each call gets a valid pointer to it.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
@@ -199,6 +199,15 @@ pub fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
             libc::sigaddset(&raw mut set, *signal);
         }
         check(libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()).into())?;
+        Ok(set)
+    }
+}
+
+/// Blocks these signals in this thread and those it makes, and gives a descriptor that reads them.
+pub fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
+    let set = block(signals)?;
+    // SAFETY: the set is valid; the descriptor is nobody else's.
+    unsafe {
         let fd = check(libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK).into())?;
         Ok(OwnedFd::from_raw_fd(fd as RawFd))
     }

@@ -301,6 +301,9 @@ const REDIRECTED: &[(&str, &str)] = &[
         "$R python3 -c 'import os; os._exit(os.write(1, b\"x\" * 3000000) != 3000000)' | (sleep 0.3; wc -c)",
     ),
     ("reader_gone", "($R yes; echo $? >&2) 2>&1 >&3 3>&- | cat; ($R yes; echo $? >f) | head -n 1; cat f"),
+    ("limits", "ulimit -n 345; ulimit -S -s 4096; ulimit -c 0; $R bash -c 'ulimit -a; ulimit -Ha'"),
+    ("limited_files", "ulimit -S -f 8; $R sh -c 'head -c 9000 /dev/zero >g; echo $?; wc -c <g'; echo $?"),
+    ("limited_memory", "ulimit -S -v 500000; $R python3 -c 'bytearray(10 ** 9)' 2>&1 | tail -n 1"),
     ("closed_by_program", "$R sh -c 'exec >&-; sleep 1; test -e f && exit 0; exit 9' | (cat; :)"),
 ];
 
