@@ -56,7 +56,9 @@ fn read(cx: &mut Cx, id: i32) -> SysResult<Timespec> {
         Clock::Thread(tid) => thread(cx, tid).map(|task| time::to_timespec(usage::of_task(&task))),
         // The virtual init has used none that anybody counts.
         Clock::Process(INIT) => Ok(Timespec::new_zeroed()),
-        Clock::Process(tid) => process(cx, tid).map(|process| time::to_timespec(usage::sum_of_process(&process))),
+        Clock::Process(tid) => {
+            process(cx, tid).map(|process| time::to_timespec(usage::sum_of_process(&process)))
+        }
     }
 }
 

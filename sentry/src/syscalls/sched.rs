@@ -154,7 +154,11 @@ pub fn sched_setattr(cx: &mut Cx, pid: Pid, attr: Addr, flags: NoFlags) -> SysRe
     let old = *subject.sched().lock();
     let wish = Wish {
         policy: (!keep(KEEP_POLICY)).then_some(policy),
-        priority: if keep(KEEP_PARAMS) { old.priority } else { i32::try_from(new.sched_priority).unwrap_or(-1) },
+        priority: if keep(KEEP_PARAMS) {
+            old.priority
+        } else {
+            i32::try_from(new.sched_priority).unwrap_or(-1)
+        },
         nice: (!keep(KEEP_PARAMS)).then_some(new.sched_nice.clamp(-20, 19)),
         reset: (!keep(KEEP_POLICY)).then_some(keep(RESET_ON_FORK)),
         keep: keep(KEEP_PARAMS),
