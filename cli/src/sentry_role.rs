@@ -21,6 +21,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 use syscall_table::abi::wait::WaitStatus;
 use syscall_table::errno::Errno;
@@ -268,8 +269,12 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Says what was killed from outside, and ends the sandbox.
+/// Says what was killed from outside, and ends the sandbox. Several threads may hear of it: one speaks.
 fn lost(what: &'static str) -> ! {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    while SAID.swap(true, Relaxed) {
+        std::thread::park();
+    }
     crate::watch::say(&format!("lazaret: {what} was killed\n"));
     host::exit_now(crate::FAILURE.into())
 }

@@ -215,6 +215,12 @@ fn ends_all(c: &Ctx, victims: &[&str]) -> Result<(), Failed> {
     victims.iter().try_for_each(|victim| ends_by_death_of(c, victim, busy))
 }
 
+/// The same while guest processes are made all the time.
+fn death_while_processes_are_made(c: &Ctx) -> Result<(), Failed> {
+    let script = "echo ready; while :; do /bin/true; done";
+    ["init", "zygote"].iter().cycle().take(8).try_for_each(|victim| ends_by_death_of(c, victim, script))
+}
+
 fn ends_by_death_of(c: &Ctx, victim: &str, script: &str) -> Result<(), Failed> {
     let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
     wait_ready(&mut child)?;
@@ -263,6 +269,7 @@ fn orphans_end_with_the_program(c: &Ctx) -> Result<(), Failed> {
 const CHECKS: &[(&str, Check)] = &[
     ("signals_are_forwarded", signals_are_forwarded),
     ("nothing_stays_behind", nothing_stays_behind),
+    ("death_while_processes_are_made", death_while_processes_are_made),
     ("gofer_death_ends_it", gofer_death_ends_it),
     ("signals_end_it", signals_end_it),
     ("third_sigterm_ends_it", third_sigterm_ends_it),

@@ -220,6 +220,17 @@ pub fn vm_read(pid: i32, addr: u64, buf: &mut [u8]) -> usize {
     usize::try_from(ret).unwrap_or(0)
 }
 
+/// Whether a child that is not reaped has memory still: the first thing that a process which ends gives up.
+pub fn has_memory(pid: i32) -> bool {
+    let mut byte = 0u8;
+    let local = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    let remote = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 1 };
+    // SAFETY: the local range is one byte of ours; the remote one is checked by the kernel.
+    let ret = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    // It has no page there (EFAULT), or is not to be read (EPERM).
+    ret >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
 /// Writes another process's memory; bytes written, 0 on a fault at the start.
 pub fn vm_write(pid: i32, addr: u64, data: &[u8]) -> usize {
     let local = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };

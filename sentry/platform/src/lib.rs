@@ -10,6 +10,7 @@ mod cputime;
 pub mod guestfilter;
 mod hostcalls;
 pub mod hostio;
+mod loss;
 mod memcalls;
 pub mod ptrace;
 pub mod regs;

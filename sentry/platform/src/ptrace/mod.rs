@@ -8,7 +8,7 @@
 //! before any filter sees it.
 //!
 //! - [`setup`]: zygote and waker; [`template`]: the program they run.
-//! - [`tracer`]: the loop, events and verdicts, injected calls; [`port`]: access while stopped.
+//! - [`tracer`]: the loop, events and verdicts; [`waits`]: waiting, injected calls; [`port`]: access while stopped.
 //! - [`task`]: a task's state and how other threads reach the tracer; [`space`]: a guest process.
 //! - [`fds`]: how a descriptor gets into a guest process. [`host`]: ptrace and waitpid. [`fault`]: exceptions.
 //!
@@ -27,6 +27,7 @@ mod space;
 mod task;
 mod template;
 mod tracer;
+mod waits;
 
 use crate::{CallError, NewTask, Platform, TaskSink};
 use lazaret_shim::layout;
@@ -80,7 +81,7 @@ impl Platform for PtracePlatform {
     }
 
     fn host_calls(&self) -> Vec<(u64, u64)> {
-        tracer::counts()
+        waits::counts()
     }
 
     fn address_range(&self) -> std::ops::Range<u64> {

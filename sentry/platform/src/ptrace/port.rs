@@ -2,7 +2,8 @@
 
 use super::space::Process;
 use super::task::{Stopped, Task};
-use super::tracer::{self, CloneError, Tracer};
+use super::tracer::Tracer;
+use super::waits::CloneError;
 use super::{host, setup};
 use crate::cputime::RUSAGE_LEN;
 use crate::memcalls::{mremap_flags, range};
@@ -39,11 +40,6 @@ impl<'a> PtracePort<'a> {
         PtracePort { tracer, task, tid, space, stopped, finished: false, lost: None }
     }
 
-    /// See [`Tracer::check_loss`].
-    pub fn check_loss(&self, signal: i32) {
-        self.tracer.check_loss(signal);
-    }
-
     fn load(&mut self) -> Result<Regs, Gone> {
         if self.lost.is_some() {
             return Err(Gone);
@@ -67,6 +63,7 @@ impl<'a> PtracePort<'a> {
     }
 
     fn set_lost(&mut self, signal: i32) -> Gone {
+        self.tracer.loss.check();
         self.tracer.lost(self.tid);
         self.lost = Some(signal);
         Gone
@@ -76,7 +73,7 @@ impl<'a> PtracePort<'a> {
     fn call(&mut self, nr: u64, args: [u64; 6]) -> Result<i64, CallError> {
         let base = self.load()?;
         self.stopped.changed = true;
-        match tracer::inject(self.tid, &base, nr, args) {
+        match self.tracer.waits.inject(self.tid, &base, nr, args) {
             Ok((value @ -4095..=-1, _)) => {
                 Err(CallError::Errno(HostErrno::try_from(-value).unwrap_or(libc::EIO)))
             }
@@ -88,7 +85,7 @@ impl<'a> PtracePort<'a> {
     fn clone(&mut self, flags: u64) -> Result<i32, CallError> {
         let base = self.load()?;
         self.stopped.changed = true;
-        tracer::clone(self.tid, &base, flags).map_err(|error| match error {
+        self.tracer.waits.clone(self.tid, &base, flags).map_err(|error| match error {
             CloneError::Errno(errno) => CallError::Errno(errno),
             CloneError::Dead(signal) => self.set_lost(signal).into(),
         })

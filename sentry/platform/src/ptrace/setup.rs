@@ -5,7 +5,9 @@ use super::fds::Fds;
 use super::host::{self, Mode, Stop};
 use super::task::Remote;
 use super::template;
-use super::tracer::{Tracer, clone, count, inject};
+use super::tracer::Tracer;
+use super::waits::{Waits, count};
+use crate::loss::Loss;
 use crate::trap::boot;
 use crate::{Regs, guestfilter, hostcalls};
 use lazaret_shim::layout;
@@ -24,8 +26,15 @@ const LISTENER_FLAGS: u64 = 8 | 32;
 const AT_SYSINFO_EHDR: u64 = 33;
 
 /// A call that must succeed.
-fn must(tid: i32, base: &Regs, what: &str, nr: u64, args: [u64; 6]) -> Result<u64, String> {
-    match inject(tid, base, nr, args) {
+fn must(
+    waits: &mut Waits,
+    tid: i32,
+    base: &Regs,
+    what: &str,
+    nr: u64,
+    args: [u64; 6],
+) -> Result<u64, String> {
+    match waits.inject(tid, base, nr, args) {
         Ok((value, _)) if value >= 0 => Ok(value as u64),
         Ok((value, _)) => {
             Err(format!("{what} in the zygote: {}", std::io::Error::from_raw_os_error(-value as i32)))
@@ -66,6 +75,7 @@ pub fn start(config: &PtraceConfig, remote: Arc<Remote>) -> Result<Tracer, Strin
     confine::capabilities::keep_only(CapabilitySet::empty())
         .map_err(|e| format!("dropping the tracer's capabilities: {e}"))?;
     let zygote = booted.zygote_pid;
+    let mut waits = Waits::default();
     host::seize(zygote).map_err(|e| format!("ptrace of the zygote: {e}"))?;
     host::interrupt(zygote).map_err(|e| format!("ptrace of the zygote: {e}"))?;
     match host::wait(zygote, true) {
@@ -77,7 +87,7 @@ pub fn start(config: &PtraceConfig, remote: Arc<Remote>) -> Result<Tracer, Strin
 
     // The filter's program goes below the platform's region before the stack goes.
     let vdso = find_vdso(zygote, base.rsp).filter(|at| size != 0 && at - before > layout::REGION_END);
-    must(zygote, &base, "mmap", 9, [SCRATCH, SCRATCH_LEN, 3, 0x32, u64::MAX, 0])?;
+    must(&mut waits, zygote, &base, "mmap", 9, [SCRATCH, SCRATCH_LEN, 3, 0x32, u64::MAX, 0])?;
     let first = layout::CODE + template::CODE_LEN;
     let gaps = match vdso {
         Some(at) => [first..at - before, at + size..layout::TASK_END],
@@ -85,13 +95,13 @@ pub fn start(config: &PtraceConfig, remote: Arc<Remote>) -> Result<Tracer, Strin
     };
     for gap in gaps {
         if !gap.is_empty() {
-            must(zygote, &base, "munmap", 11, [gap.start, gap.end - gap.start, 0, 0, 0, 0])?;
+            must(&mut waits, zygote, &base, "munmap", 11, [gap.start, gap.end - gap.start, 0, 0, 0, 0])?;
         }
     }
     let below = layout::CODE - (SCRATCH + SCRATCH_LEN);
-    must(zygote, &base, "munmap", 11, [SCRATCH + SCRATCH_LEN, below, 0, 0, 0, 0])?;
+    must(&mut waits, zygote, &base, "munmap", 11, [SCRATCH + SCRATCH_LEN, below, 0, 0, 0, 0])?;
 
-    must(zygote, &base, "mmap", 9, [ANSWERS, 0x1000, 3, 0x32, u64::MAX, 0])?;
+    must(&mut waits, zygote, &base, "mmap", 9, [ANSWERS, 0x1000, 3, 0x32, u64::MAX, 0])?;
 
     let filter = guestfilter::assemble_ptrace();
     let mut program = vec![filter.len() as u64, SCRATCH + 16];
@@ -102,15 +112,16 @@ pub fn start(config: &PtraceConfig, remote: Arc<Remote>) -> Result<Tracer, Strin
     if bytes.len() as u64 > SCRATCH_LEN || hostcalls::vm_write(zygote, SCRATCH, &bytes) != bytes.len() {
         return Err("the zygote's memory cannot be written".to_owned());
     }
-    let number = must(zygote, &base, "seccomp", 317, [1, LISTENER_FLAGS, SCRATCH, 0, 0, 0])?;
+    let number = must(&mut waits, zygote, &base, "seccomp", 317, [1, LISTENER_FLAGS, SCRATCH, 0, 0, 0])?;
     let listener =
         hostcalls::pidfd_getfd(booted.zygote.as_fd(), number as u32).map_err(|e| format!("listener: {e}"))?;
-    must(zygote, &base, "close", 3, [number, 0, 0, 0, 0, 0])?;
-    must(zygote, &base, "munmap", 11, [SCRATCH, SCRATCH_LEN, 0, 0, 0, 0])?;
+    must(&mut waits, zygote, &base, "close", 3, [number, 0, 0, 0, 0, 0])?;
+    must(&mut waits, zygote, &base, "munmap", 11, [SCRATCH, SCRATCH_LEN, 0, 0, 0, 0])?;
     let fds = Fds::serve(listener).map_err(|e| format!("thread: {e}"))?;
 
-    let waker =
-        clone(zygote, &base, layout::CLONE_PARENT).map_err(|_| "the waker did not come up".to_owned())?;
+    let waker = waits
+        .clone(zygote, &base, layout::CLONE_PARENT)
+        .map_err(|_| "the waker did not come up".to_owned())?;
     count(PAUSE_CALL);
     host::set_regs(waker, &Regs { rip: template::PAUSE, ..base })
         .and_then(|()| host::resume(waker, Mode::Native))
@@ -121,7 +132,8 @@ pub fn start(config: &PtraceConfig, remote: Arc<Remote>) -> Result<Tracer, Strin
         fds,
         zygote: (zygote, base),
         waker,
-        on_loss: config.on_loss,
+        waits,
+        loss: Loss::new(config.on_loss, booted.init_pid),
         vdso: vdso.unwrap_or(0),
         tasks: HashMap::new(),
         init: booted.init,

@@ -6,15 +6,15 @@ use super::host::{self, Mode, Stop};
 use super::port::PtracePort;
 use super::space::Process;
 use super::task::{Command, Remote, Run, Stopped, Task};
-use super::template;
+use super::waits::{CloneError, Waits};
 use crate::cputime::LastUsage;
+use crate::loss::Loss;
 use crate::{CallError, Event, NewTask, Regs, Space, TaskSink, Verdict};
 use lazaret_shim::layout;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// What the tracer knows.
@@ -27,8 +27,10 @@ pub struct Tracer {
     pub zygote: (i32, Regs),
     /// See [`Remote`].
     pub waker: i32,
-    /// [`PtraceConfig::on_loss`](super::PtraceConfig).
-    pub on_loss: Option<fn(&'static str) -> !>,
+    /// What tracees say.
+    pub waits: Waits,
+    /// Deaths that end the sandbox.
+    pub loss: Loss,
     /// Where the vDSO lies in every guest, 0 if nowhere.
     pub vdso: u64,
     /// Tasks by host thread. A task that was started is kept; others live as long as somebody has them.
@@ -39,111 +41,20 @@ pub struct Tracer {
     pub processes: HashMap<i32, Arc<LastUsage>>,
 }
 
-const ZYGOTE: &str = "the process that guests are made from";
-const INIT: &str = "the init of the guests";
-
-/// A host call made by a tracee, and the thread that it made.
-pub type Injected = (i64, Option<i32>);
-
-/// How often each call was injected, by number.
-static CALLS: [AtomicU64; 512] = [const { AtomicU64::new(0) }; 512];
-
-/// Counts a call that a guest process makes on the host.
-pub fn count(nr: u64) {
-    if let Some(calls) = usize::try_from(nr).ok().and_then(|nr| CALLS.get(nr)) {
-        calls.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// The calls that guest processes made on the host, by number.
-pub fn counts() -> Vec<(u64, u64)> {
-    let all = (0..).zip(CALLS.iter().map(|calls| calls.load(Ordering::Relaxed)));
-    all.filter(|(_, count)| *count > 0).collect()
-}
-
-/// Makes a stopped tracee carry out a host call. Its registers are lost.
-///
-/// # Errors
-/// The signal that ended it; it is reaped.
-pub fn inject(tid: i32, base: &Regs, nr: u64, args: [u64; 6]) -> Result<Injected, i32> {
-    let [rdi, rsi, rdx, r10, r8, r9] = args;
-    let (rip, eflags, cs) = (template::CALL, 0x202, 0x33);
-    let regs = Regs { rip, eflags, cs, rax: nr, rdi, rsi, rdx, r10, r8, r9, ..*base };
-    count(nr);
-    if host::set_regs(tid, &regs).and_then(|()| host::resume(tid, Mode::Native)).is_err() {
-        host::kill(tid);
-    }
-    let mut child = None;
-    loop {
-        let stop = match host::wait(tid, true) {
-            Ok(Some((_, stop))) => stop,
-            Ok(None) => continue,
-            Err(_) => return Err(libc::SIGKILL),
-        };
-        match stop {
-            Stop::Dead(signal) => return Err(signal),
-            Stop::Clone => child = host::new_tid(tid).ok(),
-            Stop::Signal(libc::SIGTRAP) => {
-                if let Ok(now) = host::regs(tid)
-                    && now.rip == template::CALL_DONE
-                {
-                    return Ok((now.rax as i64, child));
-                }
-            }
-            // The page of the call is broken.
-            Stop::Signal(libc::SIGSEGV | libc::SIGILL | libc::SIGBUS | libc::SIGSYS) => host::kill(tid),
-            // A kick: its flag is looked at when the event has been handled.
-            Stop::Signal(_) | Stop::Other | Stop::Syscall => {}
-        }
-        // A failure means that it is dying.
-        let _ = host::resume(tid, Mode::Native);
-    }
-}
-
-/// Why a clone did not work.
-pub enum CloneError {
-    /// The host's answer.
-    Errno(i32),
-    /// The maker died of this signal, and is reaped.
-    Dead(i32),
-}
-
-/// Makes a stopped tracee clone itself; the new tracee is stopped at its start.
-pub fn clone(tid: i32, base: &Regs, flags: u64) -> Result<i32, CloneError> {
-    let (value, child) = inject(tid, base, 56, [flags, 0, 0, 0, 0, 0]).map_err(CloneError::Dead)?;
-    if value < 0 {
-        return Err(CloneError::Errno(i32::try_from(-value).unwrap_or(libc::EIO)));
-    }
-    let child = child.ok_or(CloneError::Errno(libc::EAGAIN))?;
-    match host::wait(child, true) {
-        Ok(Some((_, Stop::Dead(_)))) | Err(_) => Err(CloneError::Errno(libc::EAGAIN)),
-        Ok(_) => Ok(child),
-    }
-}
-
 impl Tracer {
     /// A thread in a fresh process.
     pub fn fresh(&mut self) -> Result<(i32, Arc<Process>), CallError> {
         let (zygote, base) = self.zygote;
-        let tid = clone(zygote, &base, layout::CLONE_PARENT).map_err(|error| match error {
+        let made = self.waits.clone(zygote, &base, layout::CLONE_PARENT);
+        let tid = made.map_err(|error| match error {
             CloneError::Errno(errno) => CallError::Errno(errno),
             // Its death is reaped here: the loop never hears of it.
             CloneError::Dead(_) => {
-                self.fail(ZYGOTE);
+                self.loss.of_zygote();
                 CallError::Gone
             }
         })?;
         Ok((tid, self.process(tid)?))
-    }
-
-    /// A guest's thread is dead. SIGKILL that nobody inside sent may be the end of the whole pid namespace, whose init
-    /// was the target: the program did not die of it, the sandbox did. The host sends SIGKILL to the zygote before it
-    /// does so to any guest, since the zygote has the lower number, and a tracee that is to die of it takes no request
-    /// any more.
-    pub fn check_loss(&self, signal: i32) {
-        if signal == libc::SIGKILL && host::regs(self.zygote.0).is_err() {
-            self.fail(INIT);
-        }
     }
 
     /// Takes charge of a new process.
@@ -191,7 +102,7 @@ impl Tracer {
         // The process's first thread stays stopped instead: without it memory could not be reached by its number.
         if !space.leave() && tid != space.pid {
             let base = self.zygote.1;
-            let _ = inject(tid, &base, 60, [0; 6]);
+            let _ = self.waits.inject(tid, &base, 60, [0; 6]);
         }
     }
 
@@ -212,17 +123,17 @@ impl Tracer {
                 }
             }
             let block = self.remote.idle();
-            match host::wait_usage(-1, block) {
+            match self.waits.next(block) {
                 Ok(Some((tid, stop, _))) if tid == self.waker => {
                     if matches!(stop, Stop::Dead(_)) {
-                        self.fail(INIT);
+                        self.loss.of_waker();
                         return;
                     }
                     self.remote.heard();
                     let _ = host::resume(tid, Mode::Native);
                 }
                 Ok(Some((tid, Stop::Dead(_), _))) if tid == self.zygote.0 => {
-                    self.fail(ZYGOTE);
+                    self.loss.of_zygote();
                     return;
                 }
                 Ok(Some((tid, stop, usage))) => {
@@ -237,15 +148,9 @@ impl Tracer {
         }
     }
 
-    /// Ends the sandbox: nothing goes on without `what`.
-    fn fail(&self, what: &'static str) {
-        if let Some(on_loss) = self.on_loss {
-            on_loss(what);
-        }
-    }
-
     /// Ends all that is left, and waits for it.
     pub fn end(&mut self) {
+        self.loss.over();
         self.remote.close();
         if let Some(init) = &self.init {
             crate::hostcalls::pidfd_kill(std::os::fd::AsFd::as_fd(init));
@@ -361,11 +266,9 @@ impl Tracer {
         let space = st.space.clone();
         drop(st);
         let silent = space.silent();
-        if !silent {
-            self.check_loss(signal);
-        }
         space.leave();
         if !silent {
+            self.loss.check();
             task.sink.gone(if signal == 0 { libc::SIGKILL } else { signal });
         }
     }
@@ -386,9 +289,6 @@ impl Tracer {
                 let space = st.space.clone();
                 drop(st);
                 let silent = space.silent();
-                if !silent {
-                    port.check_loss(signal);
-                }
                 space.leave();
                 if !silent && !matches!(handled, Ok(Verdict::Exit)) {
                     task.sink.gone(if signal == 0 { libc::SIGKILL } else { signal });

@@ -132,6 +132,7 @@ pub struct Booted {
     pub zygote: OwnedFd,
     pub zygote_pid: i32,
     pub init: Option<OwnedFd>,
+    pub init_pid: Option<i32>,
 }
 
 /// Starts the idle init (if there are to be namespaces) and the zygote, both from `elf`; the zygote's shared area
@@ -175,7 +176,7 @@ pub fn boot(config: &TrapConfig, elf: &[u8], ctl: Option<BorrowedFd<'_>>) -> Res
         if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
             return Err(format!("pid namespace for guests: {}", io::Error::last_os_error()));
         }
-        init = Some(spawn(&mut args, 0).map_err(|e| format!("init of the guests: {e}"))?.1);
+        init = Some(spawn(&mut args, 0).map_err(|e| format!("init of the guests: {e}"))?);
         namespaces = libc::CLONE_NEWUSER
             | libc::CLONE_NEWNS
             | libc::CLONE_NEWNET
@@ -191,12 +192,14 @@ pub fn boot(config: &TrapConfig, elf: &[u8], ctl: Option<BorrowedFd<'_>>) -> Res
             return Err(format!("back to the own pid namespace: {}", io::Error::last_os_error()));
         }
         let (zygote_pid, zygote) = zygote.map_err(|e| format!("guest namespaces: {e}"))?;
-        return Ok(Booted { zygote, zygote_pid, init });
+        let (init_pid, init) = init.unzip();
+        return Ok(Booted { zygote, zygote_pid, init_pid, init });
     }
     args.ctl = ctl;
     args.argv[1] = std::ptr::null();
     let (zygote_pid, zygote) = spawn(&mut args, namespaces).map_err(|e| format!("zygote: {e}"))?;
-    Ok(Booted { zygote, zygote_pid, init })
+    let (init_pid, init) = init.unzip();
+    Ok(Booted { zygote, zygote_pid, init_pid, init })
 }
 
 /// Distance from the vDSO's start back to its first data page, and forward to its end, from this process's own

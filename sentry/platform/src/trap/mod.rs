@@ -29,6 +29,7 @@ pub(crate) mod xstate;
 pub use boot::vdso_extent;
 pub use ctl::fuzz_slot;
 
+use crate::loss::Loss;
 use crate::{CallError, NewTask, Platform, TaskSink, guestfilter, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::Mutex;
@@ -88,7 +89,8 @@ pub struct Runtime {
     patience: Duration,
     /// Where the vDSO lies in every guest, 0 if nowhere.
     vdso: AtomicU64,
-    on_loss: Option<fn(&'static str) -> !>,
+    /// Deaths that end the sandbox.
+    loss: Loss,
 }
 
 /// The template of guest processes. Its one task never runs: its first report stays unanswered, so that
@@ -97,6 +99,15 @@ struct Zygote {
     bind: Binding,
     bell: u64,
     close: u32,
+}
+
+impl Zygote {
+    /// Whether a fork failed because somebody killed it: it is dead in a moment then.
+    fn dies(&self, error: &CallError) -> bool {
+        let process = &self.bind.process;
+        let gone = matches!(error, CallError::Gone | CallError::Errno(libc::ENOENT | libc::ESRCH));
+        gone && !process.destroyed.load(Relaxed) && process.dead_within(Duration::from_secs(1))
+    }
 }
 
 impl Runtime {
@@ -130,22 +141,13 @@ impl Runtime {
         Ok(bind)
     }
 
-    /// A process died. Killed by somebody else, it may have died with the whole pid namespace, whose init was the target:
-    /// the host then kills the zygote first and the rest after it, and lets the init die last.
+    /// A process died.
     fn lost(&self, process: &Process, signal: i32) {
-        let Some(on_loss) = self.on_loss else { return };
         if process.destroyed.load(Relaxed) || signal != libc::SIGKILL {
             return;
         }
         if process.vital.load(Relaxed) {
-            on_loss("the process that guests are made from");
-        }
-        let zygote = self.zygote.lock().as_ref().map(|zygote| zygote.bind.process.pidfd.clone());
-        let Some(zygote) = zygote else { return };
-        let mut fds = [rustix::event::PollFd::new(&zygote, rustix::event::PollFlags::IN)];
-        let moment = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-        if rustix::event::poll(&mut fds, Some(&moment)).is_ok_and(|n| n > 0) {
-            on_loss("the init of the guests");
+            self.loss.of_zygote();
         }
     }
 
@@ -154,9 +156,19 @@ impl Runtime {
         let mut guard = self.zygote.lock();
         let zygote = guard.as_mut().ok_or(CallError::Gone)?;
         let pending = (zygote.bind.listener.as_fd(), zygote.bell);
-        let (bind, close) = zygote.bind.process.fork(pending, zygote.close, zygote.bind.slot, None)?;
-        zygote.close = close;
-        Ok(bind)
+        match zygote.bind.process.fork(pending, zygote.close, zygote.bind.slot, None) {
+            Ok((bind, close)) => {
+                zygote.close = close;
+                Ok(bind)
+            }
+            Err(error) => {
+                self.loss.check();
+                if zygote.dies(&error) {
+                    self.loss.of_zygote();
+                }
+                Err(error)
+            }
+        }
     }
 }
 
@@ -205,7 +217,7 @@ impl TrapPlatform {
             threads: Once::new(),
             patience: config.patience.unwrap_or(PATIENCE),
             vdso: AtomicU64::new(0),
-            on_loss: config.on_loss,
+            loss: Loss::new(config.on_loss, booted.init_pid),
         };
         let rt = Arc::new(rt);
         let dead = |e: CallError| format!("the zygote did not come up: {e:?}");
@@ -238,6 +250,7 @@ impl Platform for TrapPlatform {
 
 impl Drop for TrapPlatform {
     fn drop(&mut self) {
+        self.rt.loss.over();
         if let Some(zygote) = self.rt.zygote.lock().take() {
             zygote.bind.process.destroyed.store(true, Relaxed);
         }

@@ -260,6 +260,7 @@ impl<'a> TrapPort<'a> {
     }
 
     fn set_lost(&mut self) -> Gone {
+        self.task.rt.loss.check();
         let signal = self.bind.process.ended().unwrap_or(libc::SIGKILL);
         self.lost = Some(signal);
         Gone
@@ -533,7 +534,10 @@ impl Port for TrapPort<'_> {
         self.defer = false;
         let bell = self.need_bell()?;
         let fresh = Arc::new(self.task.rt.fresh()?);
-        let Some(notif) = worker::recv(&fresh) else { return Err(CallError::Errno(libc::ENOMEM)) };
+        let Some(notif) = worker::recv(&fresh) else {
+            self.task.rt.loss.check();
+            return Err(CallError::Errno(libc::ENOMEM));
+        };
         let old = std::mem::replace(&mut self.bind, fresh.clone());
         let (old_bell, old_seq) = (bell, self.seq);
         self.bell = Some(notif.id);

@@ -161,9 +161,15 @@ impl Process {
 
     /// Whether it is dead, asked of the host.
     fn dead(&self) -> bool {
+        self.dead_within(Duration::ZERO)
+    }
+
+    /// Whether it is dead by then, asked of the host.
+    pub fn dead_within(&self, limit: Duration) -> bool {
         let mut fds = [rustix::event::PollFd::new(&self.pidfd, rustix::event::PollFlags::IN)];
-        let none = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-        self.ended().is_some() || rustix::event::poll(&mut fds, Some(&none)).is_ok_and(|n| n > 0)
+        let limit =
+            rustix::time::Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+        self.ended().is_some() || rustix::event::poll(&mut fds, Some(&limit)).is_ok_and(|n| n > 0)
     }
 
     /// Kills the host process; its tasks report it gone.

@@ -241,6 +241,7 @@ impl Task {
         if !Arc::ptr_eq(&st.bind.process, process) || st.run == Run::Done {
             return;
         }
+        self.rt.loss.check();
         if st.run == Run::Handling {
             st.dead = Some(signal);
             return;
