@@ -156,11 +156,12 @@ fn judges_calls() {
     assert_eq!(call(true, 317, [1, layout::BELL_FLAGS, 0x10_0000, 0, 0, 0]), EPERM);
     assert_eq!(call(true, 317, [1, 0, layout::BELL_PROG, 0, 0, 0]), EPERM);
     assert_eq!(call(true, 317, [2, 0, 0, 0, 0, 0]), EPERM);
-    // membarrier: the caller's own threads; getrusage: never of children.
-    for (command, flags) in [(1, 0), (2, 0), (4, 0), (0x80, 0), (0x10, 1)] {
+    // membarrier: the caller's own threads, or what asks nothing of others; getrusage: never of children.
+    for (command, flags) in [(2, 0), (4, 0), (0x80, 0), (0x10, 1), (1, 1)] {
         assert_eq!(call(true, 324, [command, flags, 0, 0, 0, 0]), EPERM, "command {command}");
     }
     assert_eq!(call(true, 324, [0x10, 0, 0, 0, 0, 0]), 0);
+    assert_eq!(call(true, 324, [1, 0, 0, 0, 0, 0]), 0);
     assert_eq!(call(true, 98, [u64::MAX, 0, 0, 0, 0, 0]), EPERM);
     // futex: wait and wake only.
     for op in [3, 4, 6, 9, 11, 130, 256] {
