@@ -182,7 +182,7 @@ fn bombs_are_bounded(c: &Ctx) -> Result<(), Failed> {
     unsafe { libc::kill(child.id() as i32, libc::SIGKILL) };
     let _ = child.wait();
     // Those that have ended and wait to be reaped are no longer the guest's.
-    if live > 170 {
+    if live > 160 {
         return Err(format!("{live} processes").into());
     }
     all_end(&all)

@@ -149,13 +149,8 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
         regs.fs_base = request.tls;
     }
 
-    let tid = {
-        let mut tree = kernel.tree.lock();
-        if tree.tasks.len() >= kernel.config.max_tasks {
-            return Err(Errno::EAGAIN.into());
-        }
-        tree.new_pid()?
-    };
+    let place = Place::new(&kernel, parent.creds().uid)?;
+    let tid = place.0;
     limit_reached(&parent, &kernel)?;
     let process = if has(CLONE_THREAD) { parent.process.clone() } else { new_process(&parent, tid, flags) };
     let first = First::Child { set_tid: has(CLONE_CHILD_SETTID).then_some(request.child_tid) };
@@ -244,6 +239,28 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     Ok((child, vfork))
 }
 
+/// The number of a task that is being made, which counts as one: those who fork at the same time would else all see
+/// room for one more.
+struct Place(i32, Arc<Kernel>);
+
+impl Place {
+    fn new(kernel: &Arc<Kernel>, uid: u32) -> SysResult<Place> {
+        let mut tree = kernel.tree.lock();
+        if tree.tasks.len() + tree.making.len() >= kernel.config.max_tasks {
+            return Err(Errno::EAGAIN.into());
+        }
+        let tid = tree.new_pid()?;
+        tree.making.insert(tid, uid);
+        Ok(Place(tid, kernel.clone()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.1.tree.lock().making.remove(&self.0);
+    }
+}
+
 /// RLIMIT_NPROC: tasks of the caller's real user, whom neither root nor its rights concern.
 fn limit_reached(parent: &Task, kernel: &Arc<Kernel>) -> SysResult<()> {
     let creds = parent.creds();
@@ -255,15 +272,17 @@ fn limit_reached(parent: &Task, kernel: &Arc<Kernel>) -> SysResult<()> {
     {
         return Ok(());
     }
-    let tasks: Vec<_> = {
+    let (tasks, making): (Vec<_>, _) = {
         let tree = kernel.tree.lock();
-        if (tree.tasks.len() as u64) < limit {
+        if (tree.tasks.len() + tree.making.len()) as u64 <= limit {
             return Ok(());
         }
-        tree.tasks.values().cloned().collect()
+        let making = tree.making.values().filter(|uid| **uid == creds.uid).count();
+        (tree.tasks.values().cloned().collect(), making)
     };
-    let own = tasks.iter().filter(|task| task.creds().uid == creds.uid).count();
-    if own as u64 >= limit { Err(Errno::EAGAIN.into()) } else { Ok(()) }
+    // The one that is being made is among them.
+    let own = making + tasks.iter().filter(|task| task.creds().uid == creds.uid).count();
+    if own as u64 > limit { Err(Errno::EAGAIN.into()) } else { Ok(()) }
 }
 
 fn new_process(parent: &Arc<Task>, pid: i32, flags: u64) -> Arc<Process> {
@@ -312,6 +331,7 @@ fn enter(parent: &Arc<Task>, child: &Arc<Task>, request: &Request) -> bool {
     tree.mm_get(&mm);
     child.process.threads.lock().push(child.clone());
     tree.tasks.insert(child.tid(), child.clone());
+    tree.making.remove(&child.tid());
     if parent.process.is_exiting() {
         return false;
     }

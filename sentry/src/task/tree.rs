@@ -91,6 +91,8 @@ pub struct State {
     pub nodes: BTreeMap<i32, Node>,
     /// Living tasks by tid.
     pub tasks: HashMap<i32, Arc<Task>>,
+    /// Numbers of tasks that are being made, and whose they are.
+    pub making: HashMap<i32, u32>,
     last: i32,
     /// Numbers have been given a second time: any may be in use.
     wrapped: bool,
@@ -115,6 +117,7 @@ impl State {
             // Groups and sessions outlive their leaders.
             let used = self.wrapped
                 && (self.tasks.contains_key(&next)
+                    || self.making.contains_key(&next)
                     || self.nodes.contains_key(&next)
                     || self.nodes.values().any(|n| n.pgid == next || n.sid == next));
             if !used {
