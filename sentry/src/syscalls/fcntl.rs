@@ -5,6 +5,7 @@ use crate::cx::Cx;
 use crate::fail::Fail;
 use crate::fail::SysResult;
 use crate::ipc::pipe::PipeEnd;
+use crate::vfs::dnotify;
 use crate::vfs::file::File;
 use crate::vfs::owner::{self, FileOwner};
 use crate::vfs::perm;
@@ -53,6 +54,7 @@ pub fn fcntl(cx: &mut Cx, fd: Fd, op: FcntlCmd, arg: u64) -> SysResult {
             file.owner.lock().signal = int;
             Ok(0)
         }
+        F_NOTIFY => dnotify::set(cx, &file, fd.raw(), arg as u32),
         F_CREATED_QUERY => Ok(u64::from(file.created.load(Ordering::Relaxed))),
         F_DUPFD_QUERY => {
             let other = files.get(int)?;

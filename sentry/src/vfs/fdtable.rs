@@ -88,8 +88,9 @@ impl FdTable {
         self.id
     }
 
-    /// A descriptor was closed: the record locks on the file go, and what mq_notify(2) asked for.
+    /// A descriptor was closed: the record locks on the file go, and what mq_notify(2) and F_NOTIFY asked for.
     fn closed(&self, file: &File) {
+        crate::vfs::dnotify::closed(self.id, file);
         crate::ipc::mqueue::closed(self.id, file);
         if let Some(locks) = self.locks.get()
             && let Ok(attr) = file.ops.attr()

@@ -31,6 +31,8 @@ pub struct File {
     pub path: Option<crate::vfs::path::Path>,
     /// F_SETOWN and F_SETSIG.
     pub(crate) owner: parking_lot::Mutex<FileOwner>,
+    /// F_NOTIFY.
+    pub(crate) marks: parking_lot::Mutex<Vec<Arc<crate::vfs::dnotify::Mark>>>,
     /// Counts how often O_ASYNC was set.
     pub(crate) async_epoch: AtomicU64,
     /// The open that made it made the file too (F_CREATED_QUERY).
@@ -63,6 +65,7 @@ impl File {
             pos: Lock::new(Level::Pos, 0),
             path,
             owner: parking_lot::Mutex::default(),
+            marks: parking_lot::Mutex::default(),
             async_epoch: AtomicU64::new(0),
             created: AtomicBool::new(false),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),

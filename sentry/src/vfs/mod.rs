@@ -3,6 +3,7 @@
 pub mod attr;
 pub mod dentry;
 pub mod dir;
+pub mod dnotify;
 pub mod fdtable;
 pub mod file;
 pub mod fscontext;

@@ -217,6 +217,9 @@ impl Vfs {
         from.dir.inode().rename(&from.name, child.inode(), to.dir.inode(), &to.name, over, exchange)?;
         from.dir.dentry.renamed(&from.name, &child.dentry, &to.dir.dentry, &to.name, exchange);
         let (cookie, is_dir) = (watch::cookie(), if child_dir { IN_ISDIR } else { 0 });
+        if Arc::ptr_eq(from.dir.inode(), to.dir.inode()) {
+            watch::renamed(from.dir.inode());
+        }
         watch::tell(from.dir.inode(), IN_MOVED_FROM | is_dir, cookie, &from.name);
         watch::tell(to.dir.inode(), IN_MOVED_TO | is_dir, cookie, &to.name);
         watch::tell(child.inode(), IN_MOVE_SELF | is_dir, 0, b"");

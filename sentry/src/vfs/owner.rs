@@ -32,7 +32,7 @@ impl FileOwner {
         self.euid == 0 || [self.uid, self.euid].iter().any(|id| *id == target.uid || *id == target.suid)
     }
 
-    fn tell(&self, kernel: &Arc<Kernel>, info: &Siginfo) {
+    pub(super) fn tell(&self, kernel: &Arc<Kernel>, info: &Siginfo) {
         let allowed =
             |process: &Process| process.any_thread().is_some_and(|task| self.may_signal(&task.creds()));
         match self.kind {

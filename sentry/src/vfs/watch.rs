@@ -1,4 +1,4 @@
-//! Watches on files (inotify(7)): of changes made inside.
+//! Watches on files (inotify(7), and the marks of [`super::dnotify`]): of changes made inside.
 //!
 //! A watch keeps the place that it was set on, so that the inode stays the one that others find there.
 
@@ -23,13 +23,28 @@ pub(crate) const QUEUED: usize = 16384;
 /// Most watches in the sandbox (max_user_watches).
 pub(crate) const WATCHES: usize = 65536;
 
-/// Watches by the address of their inode.
-static TABLE: Mutex<Option<HashMap<usize, Vec<Weak<Inotify>>>>> = Mutex::new(None);
+/// Who is told of changes.
+pub(super) trait Watcher: Send + Sync {
+    /// Something happened to the inode `key`, or to `name` in it.
+    fn event(self: Arc<Self>, key: usize, mask: u32, cookie: u32, name: &[u8]);
+
+    /// The last name of the inode went away.
+    fn let_go(&self, _key: usize) {}
+
+    /// A name in the directory became another one in it.
+    fn renamed(self: Arc<Self>) {}
+}
+
+/// Watchers by the address of their inode.
+type Watchers = HashMap<usize, Vec<Weak<dyn Watcher>>>;
+
+static TABLE: Mutex<Option<Watchers>> = Mutex::new(None);
 /// Watches there are: nothing is looked up when there is none.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static COOKIE: AtomicU32 = AtomicU32::new(1);
 
-fn key(inode: &Arc<dyn Inode>) -> usize {
+/// What watchers of an inode are found by, as long as one of them has it.
+pub(super) fn key(inode: &Arc<dyn Inode>) -> usize {
     Arc::as_ptr(inode).cast::<()>() as usize
 }
 
@@ -53,7 +68,39 @@ pub(crate) fn any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
-fn watchers(key: usize) -> Vec<Arc<Inotify>> {
+/// Counts one more watch, unless there are too many.
+pub(super) fn admit() -> Option<()> {
+    let room = |count: usize| (count < WATCHES).then(|| count.saturating_add(1));
+    COUNT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok().map(drop)
+}
+
+/// An admitted watcher is told from now on.
+pub(super) fn register(key: usize, watcher: Weak<dyn Watcher>) {
+    TABLE.lock().get_or_insert_default().entry(key).or_default().push(watcher);
+}
+
+/// It is no longer, and does not count.
+pub(super) fn forget<T>(key: usize, watcher: *const T) {
+    let mut table = TABLE.lock();
+    if let Some(table) = table.as_mut()
+        && let Some(list) = table.get_mut(&key)
+    {
+        list.retain(|w| !std::ptr::addr_eq(w.as_ptr(), watcher));
+        if list.is_empty() {
+            table.remove(&key);
+        }
+    }
+    COUNT.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// A name in a directory became another one in it.
+pub(super) fn renamed(dir: &Arc<dyn Inode>) {
+    if any() {
+        watchers(key(dir)).into_iter().for_each(Watcher::renamed);
+    }
+}
+
+fn watchers(key: usize) -> Vec<Arc<dyn Watcher>> {
     let table = TABLE.lock();
     let found = table.as_ref().and_then(|t| t.get(&key));
     found.into_iter().flatten().filter_map(Weak::upgrade).collect()
@@ -62,9 +109,7 @@ fn watchers(key: usize) -> Vec<Arc<Inotify>> {
 /// The last name of the inode went away: its watches no longer keep its dentry.
 pub(crate) fn let_go(inode: &Arc<dyn Inode>) {
     for watcher in watchers(key(inode)) {
-        let place = watcher.state.lock().watches.get_mut(&key(inode)).and_then(|w| w.place.take());
-        // Its end may be told: without the lock.
-        drop(place);
+        watcher.let_go(key(inode));
     }
 }
 
@@ -169,13 +214,13 @@ impl Inotify {
             return Ok(watch.wd);
         }
         let wd = state.last.checked_add(1).ok_or(Errno::ENOSPC)?;
-        let room = |count: usize| (count < WATCHES).then(|| count.saturating_add(1));
-        COUNT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).map_err(|_| Errno::ENOSPC)?;
+        admit().ok_or(Errno::ENOSPC)?;
         state.last = wd;
         let watch = Watch { wd, mask, _inode: place.inode().clone(), place: Some(place) };
         state.watches.insert(key, watch);
         drop(state);
-        TABLE.lock().get_or_insert_default().entry(key).or_default().push(self.me.clone());
+        let me: Weak<Inotify> = self.me.clone();
+        register(key, me);
         Ok(wd)
     }
 
@@ -189,19 +234,6 @@ impl Inotify {
         Ok(())
     }
 
-    fn forget(&self, key: usize) {
-        let mut table = TABLE.lock();
-        if let Some(table) = table.as_mut()
-            && let Some(list) = table.get_mut(&key)
-        {
-            list.retain(|w| !std::ptr::eq(w.as_ptr(), self));
-            if list.is_empty() {
-                table.remove(&key);
-            }
-        }
-        COUNT.fetch_sub(1, Ordering::Relaxed);
-    }
-
     fn drop_watch(&self, key: usize) {
         let watch = {
             let mut state = self.state.lock();
@@ -212,12 +244,14 @@ impl Inotify {
             watch
         };
         if watch.is_some() {
-            self.forget(key);
+            forget(key, std::ptr::from_ref(self));
             self.queue.wake(Ready::IN | Ready::RDNORM);
         }
     }
+}
 
-    fn event(&self, key: usize, mask: u32, cookie: u32, name: &[u8]) {
+impl Watcher for Inotify {
+    fn event(self: Arc<Self>, key: usize, mask: u32, cookie: u32, name: &[u8]) {
         let mut state = self.state.lock();
         let Some(watch) = state.watches.get(&key) else { return };
         let (wd, wanted) = (watch.wd, watch.mask);
@@ -235,6 +269,12 @@ impl Inotify {
         if gone {
             self.drop_watch(key);
         }
+    }
+
+    fn let_go(&self, key: usize) {
+        let place = self.state.lock().watches.get_mut(&key).and_then(|w| w.place.take());
+        // Its end may be told: without the lock.
+        drop(place);
     }
 }
 
@@ -310,7 +350,7 @@ impl Drop for Inotify {
     fn drop(&mut self) {
         let keys: Vec<usize> = self.state.get_mut().watches.keys().copied().collect();
         for key in keys {
-            self.forget(key);
+            forget(key, std::ptr::from_ref(self));
         }
     }
 }

@@ -25,7 +25,7 @@ sub_table! {
         [F_OFD_SETLKW, Full, ""],
         [F_SETLEASE, Refused(EINVAL), "no leases, as file systems without them have it; F_UNLCK answers EAGAIN"],
         [F_GETLEASE, Partial, "there is never one"],
-        [F_NOTIFY, Missing, ""],
+        [F_NOTIFY, Full, ""],
         [F_DUPFD_QUERY, Full, ""],
         [F_CREATED_QUERY, Full, ""],
         [F_CANCELLK, Missing, ""],
