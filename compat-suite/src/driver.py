@@ -44,4 +44,6 @@ wrap_subtest()
 
 from test.libregrtest import main
 
-main([sys.argv[1]])
+# Module names and options are the arguments; details of failures are among the output.
+sys.argv[1:1] = ["-v"]
+main()

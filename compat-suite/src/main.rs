@@ -2,6 +2,9 @@
 //!
 //! Each suite is a file of `suites/`: what to run, and what is expected to differ, with a reason each. The exit
 //! status is 0 when nothing differs but what is expected, and when nothing expected to differ is the same.
+//!
+//! As root the native side runs in a UTS namespace of its own and neither side may set the clock: tests of both are
+//! among the suites, and the host is not theirs.
 
 mod commands;
 mod python;
@@ -20,8 +23,8 @@ use under::Under;
 /// Runs suites natively and inside and compares.
 #[derive(Parser)]
 struct Options {
-    /// What to run.
-    #[arg(value_enum, required = true)]
+    /// What to run; all without one.
+    #[arg(value_enum)]
     suites: Vec<Suite>,
     /// The platform inside.
     #[arg(long, value_parser = ["trap", "ptrace"])]
@@ -38,6 +41,12 @@ struct Options {
     /// Run under this command instead of lazaret, words separated by blanks: another sandbox, for comparison.
     #[arg(long)]
     under: Option<String>,
+    /// Run both sides as this user (as root alone).
+    #[arg(long)]
+    user: Option<String>,
+    /// Keep the output of both sides of what differs in this directory.
+    #[arg(long)]
+    keep: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -59,14 +68,22 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<bool, Box<dyn std::error::Error>> {
-    let under = match &options.under {
+    let mut under = match &options.under {
         Some(words) => Under::words(words),
         None => Under::lazaret(options.lazaret.as_deref(), options.platform.as_deref()),
     }?;
+    if let Some(dir) = &options.keep {
+        std::fs::create_dir_all(dir)?;
+        under.keep(dir);
+    }
+    if let Some(user) = &options.user {
+        under.become_user(user)?;
+    }
     let words: Vec<&str> = options.only.split(',').filter(|word| !word.is_empty()).collect();
     let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word));
     let mut report = Report::new(&under);
-    for suite in &options.suites {
+    let all = [Suite::Commands, Suite::Python, Suite::StressNg];
+    for suite in if options.suites.is_empty() { &all[..] } else { &options.suites } {
         match suite {
             Suite::Commands => commands::run(&under, &wanted, &mut report)?,
             Suite::Python => python::run(&under, &wanted, &mut report)?,

@@ -1,5 +1,8 @@
 //! Results, their verdicts and the summary.
 
+use std::fmt;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::under::Under;
@@ -35,19 +38,48 @@ pub struct Case {
     pub reason: Option<String>,
 }
 
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: native {}, inside {}", self.name, self.native, self.inside)
+    }
+}
+
+/// What belongs together in a suite: a module, a stressor, a line.
+#[derive(Debug, Serialize)]
+pub struct Part {
+    pub suite: &'static str,
+    pub name: String,
+    pub native_seconds: f64,
+    pub inside_seconds: f64,
+    same: usize,
+    differs: usize,
+    expected: usize,
+}
+
 /// All cases of a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     schema: &'static str,
     under: String,
+    parts: Vec<Part>,
     cases: Vec<Case>,
+    /// How many cases belong to the parts so far.
+    #[serde(skip)]
+    parted: usize,
     /// Expectations whose cases ran and were all the same: to be removed.
     stale: Vec<String>,
 }
 
 impl Report {
     pub fn new(under: &Under) -> Self {
-        Self { schema: "lazaret-compat/1", under: under.shown(), cases: Vec::new(), stale: Vec::new() }
+        Self {
+            schema: "lazaret-compat/2",
+            under: under.shown(),
+            parts: Vec::new(),
+            cases: Vec::new(),
+            parted: 0,
+            stale: Vec::new(),
+        }
     }
 
     /// Judges a case and notes it.
@@ -67,6 +99,32 @@ impl Report {
         };
         self.cases.push(Case { suite, name: name.to_owned(), native, inside, verdict, reason });
         verdict
+    }
+
+    /// Makes a part of the cases noted since the last one, and prints its line. Whether any of them differs.
+    pub fn part(&mut self, suite: &'static str, name: &str, native: Duration, inside: Duration) -> bool {
+        let cases = self.cases.get(self.parted..).unwrap_or_default();
+        let count = |verdict| cases.iter().filter(|case| case.verdict == verdict).count();
+        let part = Part {
+            suite,
+            name: name.to_owned(),
+            native_seconds: native.as_secs_f64(),
+            inside_seconds: inside.as_secs_f64(),
+            same: count(Verdict::Same),
+            differs: count(Verdict::Differs),
+            expected: count(Verdict::Expected),
+        };
+        println!(
+            "{suite} {name}: {} the same, {} differ, {} as expected; {:.1} s natively, {:.1} s inside",
+            part.same, part.differs, part.expected, part.native_seconds, part.inside_seconds
+        );
+        for case in cases.iter().filter(|case| case.verdict == Verdict::Differs) {
+            println!("    {case}");
+        }
+        self.parted = self.cases.len();
+        let differs = part.differs != 0;
+        self.parts.push(part);
+        differs
     }
 
     /// Looks for expectations that no longer hold, among the cases of a suite that ran.
@@ -94,7 +152,7 @@ impl Report {
         suites.dedup();
         println!();
         for case in self.cases.iter().filter(|case| case.verdict == Verdict::Differs) {
-            println!("differs: {} {}: native {}, inside {}", case.suite, case.name, case.native, case.inside);
+            println!("differs: {} {case}", case.suite);
         }
         for stale in &self.stale {
             println!("expected to differ, but the same: {stale}");

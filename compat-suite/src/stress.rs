@@ -34,16 +34,10 @@ pub fn run(under: &Under, wanted: &dyn Fn(&str) -> bool, report: &mut Report) ->
         program.extend(file.args.get(name).into_iter().flatten().map(String::as_str));
         program.extend(["--verify", "--timeout", "30", "--oomable"]);
         let (native, inside) = under.both(&program, Duration::from_secs(60));
-        let outcomes = (outcome(&native), outcome(&inside));
-        let line = format!(
-            "native {} in {:.1} s, inside {} in {:.1} s",
-            outcomes.0,
-            native.taken.as_secs_f64(),
-            outcomes.1,
-            inside.taken.as_secs_f64()
-        );
-        let verdict = report.note(SUITE, name, outcomes, &file.expect);
-        println!("{SUITE} {name}: {verdict:?}, {line}");
+        report.note(SUITE, name, (outcome(&native), outcome(&inside)), &file.expect);
+        if report.part(SUITE, name, native.taken, inside.taken) {
+            under.save(name, &native, &inside);
+        }
     }
     report.retire(SUITE, &file.expect);
     Ok(())
