@@ -3,7 +3,7 @@
 use crate::fail::SysResult;
 use crate::fs::host_stream::HostStream;
 use crate::fs::host_tty::HostTty;
-use crate::kernel::{Config, Kernel};
+use crate::kernel::{Config, Kernel, Names};
 use crate::reactor::Reactor;
 use crate::report::{Report, Wanted};
 use crate::task::boot::Init;
@@ -122,6 +122,7 @@ impl Sandbox {
             ptys: Default::default(),
             tty,
             outside: Default::default(),
+            names: parking_lot::Mutex::new(Names::new(&self.config)),
             config: self.config,
         });
         let console = self.stdio.iter().find_map(|std| match std {

@@ -35,14 +35,31 @@ pub struct Kernel {
     pub tty: Option<Arc<crate::fs::host_tty::HostTty>>,
     /// Whether that terminal is the sandbox's to use just now.
     pub outside: crate::fs::host_tty::Outside,
+    /// What sethostname(2) and setdomainname(2) change.
+    pub names: parking_lot::Mutex<Names>,
     /// Limits and identity of the sandbox.
     pub config: Config,
+}
+
+/// Names of the sandbox, of at most 64 bytes.
+pub struct Names {
+    /// uname nodename.
+    pub host: Vec<u8>,
+    /// uname domainname.
+    pub domain: Vec<u8>,
+}
+
+impl Names {
+    /// Those that the sandbox begins with.
+    pub fn new(config: &Config) -> Names {
+        Names { host: config.hostname.as_bytes().to_vec(), domain: b"(none)".to_vec() }
+    }
 }
 
 /// What the sandbox is told about itself.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// uname nodename.
+    /// uname nodename at first.
     pub hostname: String,
     /// Threads and processes together.
     pub max_tasks: usize,

@@ -8,7 +8,7 @@ cases![
     pgid_after_exec, sid_basic, sid_errors, capget_call, capset_drop, rlimit_get, rlimit_lower, rlimit_errors, rlimit_inherited, prlimit_other,
     priority_call, priority_errors, uname_call, uname_errors, sysinfo_call, getcpu_call, affinity, sched_policy, sched_errors, sched_yield_call,
     prctl_name, prctl_pdeathsig, prctl_dumpable, prctl_no_new_privs, prctl_errors, prctl_keepcaps_timerslack, personality_call, arch_prctl_errors,
-    getrandom_call, getrandom_errors, sethostname_denied, reboot_denied, chroot_denied, mount_denied, ioprio, membarrier_call, rseq_registered,
+    getrandom_call, getrandom_errors, sethostname_denied, sethostname_call, reboot_denied, chroot_denied, mount_denied, ioprio, membarrier_call, rseq_registered,
     unknown_numbers, syslog_denied, acct_quota_swap_denied, nice_lowers
 ];
 
@@ -441,6 +441,44 @@ fn sethostname_denied() {
         skip("root may on the host");
     }
     denied(sys!(SYS_sethostname, c"x", 1));
+}
+
+fn names() -> (String, String) {
+    let mut u: utsname = unsafe { std::mem::zeroed() };
+    ok(sys!(SYS_uname, &mut u));
+    let s = |f: &[i8; 65]| unsafe { std::ffi::CStr::from_ptr(f.as_ptr()) }.to_str().unwrap().to_string();
+    (s(&u.nodename), s(&u.domainname))
+}
+
+fn sethostname_call() {
+    // Natively in a namespace of its own: the host keeps its name.
+    if sys!(SYS_geteuid) != 0 {
+        skip("needs root");
+    }
+    in_child(|| {
+        let apart = sys!(SYS_unshare, CLONE_NEWUTS);
+        if apart != 0 && !names().0.starts_with("lazaret") {
+            skip("no namespace to do it in");
+        }
+        let old = names();
+        ok(sys!(SYS_sethostname, c"new", 3));
+        ok(sys!(SYS_setdomainname, c"elsewhere", 4));
+        eq(names(), ("new".into(), "else".into()));
+        eq(std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap(), "new\n");
+        eq(std::fs::read_to_string("/proc/sys/kernel/domainname").unwrap(), "else\n");
+        exits(child(|| i32::from(names().0 != "new")), 0);
+        let long = [b'x'; 65];
+        ok(sys!(SYS_sethostname, &long, 64));
+        eq(names().0.len(), 64);
+        err(sys!(SYS_sethostname, &long, 65), EINVAL);
+        err(sys!(SYS_sethostname, &long, -1), EINVAL);
+        err(sys!(SYS_sethostname, bad(), 3), EFAULT);
+        ok(sys!(SYS_sethostname, bad(), 0));
+        eq(names().0.as_str(), "");
+        ok(sys!(SYS_sethostname, old.0.as_bytes(), old.0.len()));
+        ok(sys!(SYS_setdomainname, old.1.as_bytes(), old.1.len()));
+        eq(names(), old);
+    });
 }
 
 fn reboot_denied() {

@@ -3,6 +3,7 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::task::creds::cap;
 use crate::time;
 use std::sync::atomic::Ordering::Relaxed;
 use syscall_table::errno::Errno;
@@ -19,9 +20,9 @@ const PER_LINUX32: u32 = 8;
 /// What uname calls the version.
 pub const VERSION: &str = "#1 SMP PREEMPT_DYNAMIC lazaret";
 
-fn put(field: &mut [u8; 65], text: &str) {
-    for (to, from) in field.iter_mut().take(64).zip(text.bytes()) {
-        *to = from;
+fn put(field: &mut [u8; 65], text: impl AsRef<[u8]>) {
+    for (to, from) in field.iter_mut().take(64).zip(text.as_ref()) {
+        *to = *from;
     }
 }
 
@@ -29,23 +30,44 @@ fn put(field: &mut [u8; 65], text: &str) {
 pub fn uname(cx: &mut Cx, buf: Out<Utsname>) -> SysResult {
     let mut name = Utsname::new_zeroed();
     put(&mut name.sysname, "Linux");
-    put(&mut name.nodename, &cx.kernel().config.hostname);
+    {
+        let names = cx.kernel().names.lock();
+        put(&mut name.nodename, &names.host);
+        put(&mut name.domainname, &names.domain);
+    }
     let persona = cx.task.process.personality.load(Relaxed);
     put(&mut name.release, if persona & UNAME26 != 0 { RELEASE_26 } else { RELEASE });
     put(&mut name.version, VERSION);
     put(&mut name.machine, if persona & PER_MASK == PER_LINUX32 { "i686" } else { "x86_64" });
-    put(&mut name.domainname, "(none)");
     cx.write_value(buf.addr(), &name).map(|()| 0)
 }
 
-/// sethostname(2): the guest has no right to.
-pub fn sethostname(_cx: &mut Cx, _name: InBuf, _len: i32) -> SysResult {
-    Err(Errno::EPERM.into())
+/// A new name, of somebody who may give it.
+fn given(cx: &mut Cx, name: InBuf, len: i32) -> SysResult<Vec<u8>> {
+    if !cx.task.creds().capable(cap::SYS_ADMIN) {
+        return Err(Errno::EPERM.into());
+    }
+    let len = usize::try_from(len).ok().filter(|len| *len <= MOST).ok_or(Errno::EINVAL)?;
+    let mut bytes = vec![0; len];
+    cx.copy_in(name.addr(), &mut bytes)?;
+    Ok(bytes)
 }
 
-/// setdomainname(2): the guest has no right to.
-pub fn setdomainname(_cx: &mut Cx, _name: InBuf, _len: i32) -> SysResult {
-    Err(Errno::EPERM.into())
+/// __NEW_UTS_LEN
+const MOST: usize = 64;
+
+/// sethostname(2)
+pub fn sethostname(cx: &mut Cx, name: InBuf, len: i32) -> SysResult {
+    let name = given(cx, name, len)?;
+    cx.kernel().names.lock().host = name;
+    Ok(0)
+}
+
+/// setdomainname(2)
+pub fn setdomainname(cx: &mut Cx, name: InBuf, len: i32) -> SysResult {
+    let name = given(cx, name, len)?;
+    cx.kernel().names.lock().domain = name;
+    Ok(0)
 }
 
 /// sysinfo(2)

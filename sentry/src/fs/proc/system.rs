@@ -25,6 +25,11 @@ fn file(
     (name, text(ino(&[b"system", name]), 0o444, (0, 0), make))
 }
 
+/// A name up to its NUL, as a line.
+fn name(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().copied().take_while(|byte| *byte != 0).chain([b'\n']).collect()
+}
+
 fn line(name: &'static [u8], value: impl Into<String>) -> (&'static [u8], Arc<dyn Inode>) {
     let value = value.into();
     file(name, move |_| Ok(format!("{value}\n").into_bytes()))
@@ -133,7 +138,6 @@ fn loadavg(task: &Task) -> Vec<u8> {
 /// The fixed files of /proc.
 pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
     let cpus = kernel.config.cpus.max(1);
-    let hostname = kernel.config.hostname.clone();
     let boot_id = {
         let mut bytes = [0u8; 16];
         let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
@@ -150,7 +154,8 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"poolsize", "256"),
     ];
     let sys_kernel = vec![
-        line(b"hostname", hostname),
+        file(b"hostname", |task| Ok(name(&task.kernel.names.lock().host))),
+        file(b"domainname", |task| Ok(name(&task.kernel.names.lock().domain))),
         line(b"domainname", "(none)"),
         line(b"osrelease", RELEASE),
         line(b"ostype", "Linux"),
