@@ -77,11 +77,20 @@ impl Under {
     pub fn become_user(&mut self, user: &str) -> Result<(), Box<dyn Error>> {
         let passwd = std::fs::read_to_string("/etc/passwd")?;
         let mut lines = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
-        let fields = lines.find(|fields| fields.first() == Some(&user)).ok_or("--user: nobody has this name")?;
-        let [_, _, uid, gid, _, home, ..] = fields[..] else { return Err("/etc/passwd: a short line".into()) };
-        self.who = ["setpriv".into(), format!("--reuid={uid}"), format!("--regid={gid}"), "--init-groups".into(), "--".into()]
-            .map(|word: String| word.into())
-            .to_vec();
+        let fields =
+            lines.find(|fields| fields.first() == Some(&user)).ok_or("--user: nobody has this name")?;
+        let [_, _, uid, gid, _, home, ..] = fields[..] else {
+            return Err("/etc/passwd: a short line".into());
+        };
+        self.who = [
+            "setpriv".into(),
+            format!("--reuid={uid}"),
+            format!("--regid={gid}"),
+            "--init-groups".into(),
+            "--".into(),
+        ]
+        .map(|word: String| word.into())
+        .to_vec();
         self.native = Vec::new();
         self.home = Some(home.into());
         if let Some(program) = self.words.first_mut().filter(|program| program.as_bytes().contains(&b'/')) {
