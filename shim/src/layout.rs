@@ -66,8 +66,14 @@ pub const KIND_OF_LIGHT: u8 = 0;
 pub const KIND_OF_FULL: u8 = 1;
 /// A gate answers with `own[kind - 2]` if there are answers.
 pub const KIND_OF_OWN: u8 = 2;
-/// Answers in a slot.
-pub const OWN: usize = 8;
+/// A gate carries out rt_sigprocmask on [`Slot::mask`], if that is lent.
+pub const KIND_OF_MASK: u8 = 9;
+/// A gate keeps what set_robust_list gives in [`Slot::robust`], if there are answers.
+pub const KIND_OF_ROBUST: u8 = 10;
+/// Answers in a slot; the last two are only counted.
+pub const OWN: usize = 9;
+/// The bit of [`Slot::mask`] that says that the gates may change it: that of SIGKILL, which no mask has.
+pub const LENT: u64 = 1 << 8;
 
 /// Alternate stacks, indexed as the slots; the forker's ordinary stack is number 0.
 pub const STACK: u64 = REGION_START + 0x1000_0000;
@@ -217,7 +223,12 @@ pub struct Slot {
     pub light_flags: AtomicU64,
     /// Not 0: `own` holds answers.
     pub own_valid: AtomicU32,
-    pad2: AtomicU32,
+    /// Not 0: `robust` is what set_robust_list gave last.
+    pub robust_given: AtomicU32,
+    /// The head of the list.
+    pub robust: AtomicU64,
+    /// Blocked signals, while [`LENT`] is set.
+    pub mask: AtomicU64,
     /// Answers that gates give by themselves.
     pub own: [AtomicU64; OWN],
     /// How often they did.

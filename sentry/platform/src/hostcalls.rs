@@ -263,11 +263,15 @@ pub fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
+/// Lets a thread, 0: the calling one, run on these processors only; false if the host does not allow it.
+pub fn keep_on(tid: i32, processors: &rustix::thread::CpuSet) -> bool {
+    let tid = if tid == 0 { None } else { rustix::thread::Pid::from_raw(tid) };
+    rustix::thread::sched_setaffinity(tid, processors).is_ok()
+}
+
 /// A descriptor of no use but that it takes a place.
-pub fn placeholder() -> io::Result<OwnedFd> {
-    // SAFETY: the name is a C string.
-    let fd = check(unsafe { libc::memfd_create(c"place".as_ptr(), libc::MFD_CLOEXEC) }.into())?;
-    Ok(owned(fd))
+pub fn placeholder(any: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(any, 0)?)
 }
 
 /// A sealed memory file of fixed size.

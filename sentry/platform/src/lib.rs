@@ -21,7 +21,7 @@ pub use cputime::Told;
 pub use lazaret_shim::layout::DOORBELL;
 pub use regs::{Regs, XState};
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// The time stamp counter.
@@ -248,7 +248,7 @@ pub trait Port {
         len: u64,
         prot: i32,
         flags: i32,
-        file: Option<(BorrowedFd<'_>, u64)>,
+        file: Option<(&Arc<OwnedFd>, u64)>,
     ) -> Result<(), CallError>;
 
     /// munmap.
@@ -281,9 +281,12 @@ pub trait Port {
     /// Creates a task in this task's space (thread, vfork). Otherwise as [`Port::fork`].
     fn spawn(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError>;
 
-    /// Moves this task alone to a fresh, empty space (exec). The old space lives on for other tasks in it, else
+    /// Moves this task alone to an empty space (exec). The old space lives on for other tasks in it, else
     /// it ends. Registers are zero afterwards, extended state is the initial one.
-    fn replace_space(&mut self) -> Result<Arc<dyn Space>, CallError>;
+    ///
+    /// `trusted`: what was in the old space may stay near what comes, since it has the same rights. The platform then
+    /// may empty the space instead, which it returns, if the task is alone in it.
+    fn replace_space(&mut self, trusted: bool) -> Result<Arc<dyn Space>, CallError>;
 
     /// What the task (`thread`) or its whole space has used so far. The numbers pass through memory that the guest
     /// can write: they are as true as the guest wants.
@@ -294,8 +297,9 @@ pub trait Port {
     fn single_step(&mut self, on: bool) -> Result<(), CallError>;
 }
 
-/// Numbers of the calls whose answers are the task's own affair: getpid, gettid, getuid, geteuid, getgid, getegid.
-pub const OWN_CALLS: [u32; 6] = [39, 186, 102, 107, 104, 108];
+/// Numbers of the calls whose answers are the task's own affair: getpid, gettid, getuid, geteuid, getgid, getegid, rseq;
+/// rt_sigprocmask, which works on a [lent mask](TaskControl::lend_mask), and set_robust_list.
+pub const OWN_CALLS: [u32; 9] = [39, 186, 102, 107, 104, 108, 334, 14, 273];
 
 /// A task just created.
 pub struct NewTask {
@@ -320,9 +324,29 @@ pub trait TaskControl: Send + Sync {
     /// runs guest code, at once after its next verdict if an event is being handled. Coalesces, never lost.
     fn kick(&self);
 
-    /// Answers of [`OWN_CALLS`], in their order, that the platform may give by itself from now on, until the task's
+    /// Answers of [`OWN_CALLS`], in their order (those of the last two do not count), that the platform may give by itself
+    /// from now on, until it is told [`no_answers`](Self::no_answers) or the task's
     /// space is replaced. The platform need not make use of them.
     fn answers(&self, _own: [u64; OWN_CALLS.len()]) {}
+
+    /// The platform gives none of these answers any more.
+    fn no_answers(&self) {}
+
+    /// Lets the platform change the task's mask of blocked signals as the task tells it, until the mask is taken back; false
+    /// if it does not want to.
+    fn lend_mask(&self, _mask: u64) -> bool {
+        false
+    }
+
+    /// The mask as it is now, taken back or left (`keep`); None if the task has spoilt it. To be asked of a lent mask.
+    fn lent_mask(&self, _keep: bool) -> Option<u64> {
+        None
+    }
+
+    /// What the task gave to set_robust_list since this was asked last, if the platform kept it.
+    fn robust_list(&self) -> Option<u64> {
+        None
+    }
 
     /// How often each was given since this was asked last. The guest can forge it: good for a report, for nothing else.
     fn answered(&self) -> [u64; OWN_CALLS.len()] {

@@ -185,11 +185,10 @@ const RULES: &[Rule] = &[
     ),
     Rule::new("waitid", libc::SYS_waitid, &[OneOf(0, &[(3, "P_PIDFD")])], "reaps guest processes"),
     any("sysinfo", libc::SYS_sysinfo, "memory size and uptime"),
-    Rule::new(
+    any(
         "sched_setaffinity",
         libc::SYS_sched_setaffinity,
-        &[Is(0, 0)],
-        "keeps hand-overs on one processor",
+        "keeps hand-overs on one processor; it sees only its own pid namespace",
     ),
     any("sched_getaffinity", libc::SYS_sched_getaffinity, "the processors; new threads"),
     any("getcpu", libc::SYS_getcpu, "picks a lane of the gofer"),

@@ -181,12 +181,11 @@ fn memory_and_maps() {
                 port.mmap(0x1000_0000, 0x1_0000, 3, anonymous, None).unwrap();
                 port.munmap(0x1000_0000, 0x1_0000).unwrap();
             });
-            let file = std::fs::File::open("/proc/self/exe").unwrap();
+            let file = Arc::new(std::fs::File::open("/proc/self/exe").unwrap().into());
             time("mmap of a file", &mut |port| {
-                let fd = std::os::fd::AsFd::as_fd(&file);
-                port.mmap(0x1000_0000, 0x1000, 1, libc::MAP_PRIVATE, Some((fd, 0))).unwrap();
+                port.mmap(0x1000_0000, 0x1000, 1, libc::MAP_PRIVATE, Some((&file, 0))).unwrap();
             });
-            time("replace_space", &mut |port| drop(port.replace_space().unwrap()));
+            time("replace_space", &mut |port| drop(port.replace_space(false).unwrap()));
             sink.note(Note::Exit(0));
             Verdict::Exit
         }

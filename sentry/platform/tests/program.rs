@@ -54,7 +54,7 @@ fn runs_a_static_program() {
     let (_sink, _task, notes) = run(&platform, nothing(), move |sink, event, port| {
         let call = match event {
             Event::Exception(_) if *brk.lock().unwrap() == 0 => {
-                let space = port.replace_space().unwrap();
+                let space = port.replace_space(false).unwrap();
                 let (rip, rsp, end) = load(port, &elf, space.vdso().unwrap());
                 *brk.lock().unwrap() = end;
                 let mut regs = port.regs().unwrap();

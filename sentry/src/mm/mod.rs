@@ -21,7 +21,7 @@ use area::{Area, Backing};
 use flight::Undo;
 pub use layout::{Layout, PAGE, round_up};
 use platform::{CallError, NewTask, Port, Space};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use std::sync::Arc;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
@@ -272,7 +272,7 @@ impl Mm {
                 (None, None, 0)
             }
         };
-        port.mmap(addr, len, request.prot, flags, fd.as_ref().map(|fd| (fd.as_fd(), offset)))?;
+        port.mmap(addr, len, request.prot, flags, fd.as_ref().map(|fd| (fd, offset)))?;
         let backing = match fd {
             None => Backing::Anonymous,
             Some(fd) => {

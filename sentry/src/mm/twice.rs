@@ -4,7 +4,6 @@ use super::{Layout, Mm, area::Area, area::Backing};
 use crate::fail::SysResult;
 use crate::sync::Guard;
 use platform::Port;
-use rustix::fd::AsFd;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
@@ -37,7 +36,7 @@ impl Mm {
                 _ => return Err(Errno::EINVAL.into()),
             },
         };
-        port.mmap(to, new_len, area.prot, MAP_SHARED, Some((fd.as_fd(), *offset)))?;
+        port.mmap(to, new_len, area.prot, MAP_SHARED, Some((fd, *offset)))?;
         let gone = layout.remove(to, to.saturating_add(new_len));
         area.end = to.saturating_add(new_len);
         layout.insert(to, area);

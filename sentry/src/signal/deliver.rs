@@ -69,7 +69,7 @@ pub(crate) fn deliver(
                 }
             }
             SIG_DFL => {
-                exit::group(&task.kernel, &task.process, WaitStatus::signaled(signal, false));
+                exit::group(&task.kernel, &task.process, WaitStatus::signaled(signal, false), Some(task));
                 return Outcome::Exit;
             }
             _ => {

@@ -14,6 +14,7 @@
 pub mod deliver;
 pub mod fault;
 pub mod frame;
+pub mod lent;
 pub mod mask;
 pub mod queue;
 pub mod send;
@@ -101,6 +102,8 @@ pub struct TaskSignals {
     /// Alternate stack (SS_DISABLE: none).
     pub(crate) altstack: Stack,
     pub(crate) fault: Fault,
+    /// The platform has the mask.
+    pub(crate) lent: bool,
 }
 
 impl Default for TaskSignals {
@@ -111,6 +114,7 @@ impl Default for TaskSignals {
             queue: Queue::default(),
             altstack: NO_STACK,
             fault: Fault::default(),
+            lent: false,
         }
     }
 }

@@ -86,7 +86,7 @@ fn put(
         return Ok(());
     }
     if signal == SIGKILL {
-        exit::group(kernel, process, WaitStatus::signaled(SIGKILL, false));
+        exit::group(kernel, process, WaitStatus::signaled(SIGKILL, false), None);
         return Ok(());
     }
     let threads = process.threads();

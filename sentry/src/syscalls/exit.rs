@@ -11,6 +11,6 @@ pub fn exit(cx: &mut Cx, status: i32) -> SysResult {
 }
 
 pub fn exit_group(cx: &mut Cx, status: i32) -> SysResult {
-    end::group(cx.kernel(), &cx.task.process, WaitStatus::exited(status));
+    end::group(cx.kernel(), &cx.task.process, WaitStatus::exited(status), Some(cx.task));
     Err(Fail::Exit)
 }

@@ -4,7 +4,6 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::task::tree::INIT;
-use std::sync::atomic::Ordering;
 use syscall_table::errno::Errno;
 
 /// Size of struct robust_list_head.
@@ -14,7 +13,7 @@ pub fn set_robust_list(cx: &mut Cx, head: Addr, len: usize) -> SysResult {
     if len != HEAD_SIZE {
         return Err(Errno::EINVAL.into());
     }
-    cx.task.robust_list.store(head.addr(), Ordering::Relaxed);
+    cx.task.set_robust_list(head.addr());
     Ok(0)
 }
 
@@ -27,6 +26,6 @@ pub fn get_robust_list(cx: &mut Cx, pid: Pid, head_ptr: Out<u64>, len_ptr: Out<u
         return Err(Errno::EPERM.into());
     }
     cx.write_value(len_ptr.addr(), &(HEAD_SIZE as u64))?;
-    cx.write_value(head_ptr.addr(), &task.robust_list.load(Ordering::Relaxed))?;
+    cx.write_value(head_ptr.addr(), &task.robust_list())?;
     Ok(0)
 }

@@ -31,5 +31,6 @@ pub fn rt_sigprocmask(
     if !oldset.is_null() {
         cx.write_value(oldset.addr(), &Sigset { sig: old })?;
     }
+    mask::lend(cx.task);
     Ok(0)
 }

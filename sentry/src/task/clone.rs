@@ -157,7 +157,7 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     let own_memory = !has(CLONE_VM);
     let files = parent.files();
     let fs = parent.fs();
-    let signals = parent.signals.lock().inherit(own_memory || has(CLONE_VFORK));
+    let signals = parent.signals.look().inherit(own_memory || has(CLONE_VFORK));
     let child = Task::new(
         &kernel,
         tid,

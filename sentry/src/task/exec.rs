@@ -62,13 +62,16 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
     if !claim(&task) {
         return Err(Fail::Exit);
     }
-    detach(&task, &prepared.gain)?;
+    let gain = &prepared.gain;
+    let trusted = !gain.secure && gain.dumpable == 1 && gain.creds == *task.creds();
+    detach(&task, gain)?;
     task.kernel.report.count_own(&task);
     let old = task.mm();
-    let space = match cx.port()?.replace_space() {
+    let space = match cx.port()?.replace_space(trusted) {
         Ok(space) => space,
         Err(_) => return Err(die(&task)),
     };
+    let moved = !Arc::ptr_eq(&space, &old.space);
     let mm = Mm::new(space);
     let last = {
         let mut tree = task.kernel.tree.lock();
@@ -76,7 +79,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
         tree.mm_put(&old)
     };
     *task.mm.lock() = mm;
-    if last {
+    if last && moved {
         super::usage::leave_space(&task.kernel, &task.process, &*old.space);
         old.space.kill();
     }
@@ -225,7 +228,7 @@ fn claim(task: &Arc<Task>) -> bool {
 fn detach(task: &Arc<Task>, gain: &Gain) -> SysResult<()> {
     let process = &task.process;
     exit::leave_memory(task, false);
-    task.robust_list.store(0, Ordering::Relaxed);
+    task.set_robust_list(0);
     let sighand = process.sighand().after_exec();
     *process.sighand.lock() = Arc::new(sighand);
     {
@@ -476,10 +479,11 @@ fn push_stack(cx: &mut Cx, program: &Prepared, auxv: &[(u64, u64)], top: u64) ->
     for (key, value) in auxv.iter().chain(&tail) {
         words.extend([*key, *value]);
     }
-    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     let sp = base.checked_sub(bytes.len() as u64).ok_or(Errno::E2BIG)? & !15;
-    cx.copy_out(base, &strings)?;
-    cx.copy_out(sp, &bytes)?;
     *cx.task.process.auxv.lock() = bytes.get(auxv_at * 8..).unwrap_or_default().to_vec();
+    bytes.resize(base.saturating_sub(sp) as usize, 0);
+    bytes.extend(strings);
+    cx.copy_out(sp, &bytes)?;
     Ok(sp)
 }

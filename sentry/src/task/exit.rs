@@ -18,7 +18,7 @@ use syscall_table::abi::wait::WaitStatus;
 /// The host killed the task's process behind our back.
 pub(crate) fn host_death(task: &Arc<Task>, signal: i32) {
     let signal = if (1..=SIGRTMAX).contains(&signal) { signal } else { SIGKILL };
-    group(&task.kernel, &task.process, WaitStatus::signaled(signal, false));
+    group(&task.kernel, &task.process, WaitStatus::signaled(signal, false), None);
 }
 
 /// exit(2): ends one task; with the last one the process. The caller is the task itself and returns
@@ -36,19 +36,25 @@ pub(crate) fn single(task: &Arc<Task>, status: i32) {
     };
     if last {
         let leader = WaitStatus { raw: process.leader_status.load(Ordering::SeqCst) };
-        group(&task.kernel, process, leader);
+        group(&task.kernel, process, leader, Some(task));
     } else {
         retire(&task.kernel, task);
         // Two last tasks may both have seen each other alive: whoever finds nobody left ends the process.
         if process.thread_count() == 0 {
             let leader = WaitStatus { raw: process.leader_status.load(Ordering::SeqCst) };
-            group(&task.kernel, process, leader);
+            group(&task.kernel, process, leader, None);
         }
     }
 }
 
 /// exit_group(2), fatal signals, SIGKILL: ends the process. May be called by anybody, with no lock but a call's held.
-pub(crate) fn group(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
+/// `by`: the task of it whose event this is, and which leaves with [`platform::Verdict::Exit`].
+pub(crate) fn group(
+    kernel: &Arc<Kernel>,
+    process: &Arc<Process>,
+    status: WaitStatus,
+    by: Option<&Arc<Task>>,
+) {
     let first =
         process.group_exit.compare_exchange(-1, status.raw & 0xffff, Ordering::SeqCst, Ordering::SeqCst);
     if first.is_err() {
@@ -66,7 +72,7 @@ pub(crate) fn group(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitSt
         }
     }
     for task in &threads {
-        retire(kernel, task);
+        end_task(kernel, task, by.is_some_and(|by| Arc::ptr_eq(by, task)));
     }
     drop(threads);
     process.exe_file.lock().take();
@@ -88,10 +94,17 @@ pub(crate) fn leave_memory(task: &Arc<Task>, ends: bool) {
 
 /// Ends one task without ending its process: out of the tree, everything it held released.
 pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
+    end_task(kernel, task, false);
+}
+
+/// `leaves`: by itself, so that what it was the last to use ends with its verdict, after its parent has been told.
+fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool) {
     if !task.mark_dead() {
         return;
     }
     kernel.report.count_own(task);
+    // A mask that is lent now is none of the slot's next task.
+    drop(task.signals.lock());
     let mm = task.mm();
     let last_user = {
         let mut tree = kernel.tree.lock();
@@ -107,7 +120,9 @@ pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
     crate::ipc::sysv::sem::leave(kernel, task);
     if last_user {
         super::usage::leave_space(kernel, &task.process, &*mm.space);
-        mm.space.kill();
+        if !leaves {
+            mm.space.kill();
+        }
         mm.abandon();
     } else {
         task.control().kick();
@@ -286,6 +301,6 @@ fn tell_parent(tree: &mut State, pid: i32, after: &mut Aftermath) {
 /// Kills whatever is left.
 pub(crate) fn shut_down(kernel: &Arc<Kernel>) {
     for process in kernel.tree.processes() {
-        group(kernel, &process, WaitStatus::signaled(SIGKILL, false));
+        group(kernel, &process, WaitStatus::signaled(SIGKILL, false), None);
     }
 }

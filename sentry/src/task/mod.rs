@@ -22,6 +22,7 @@ pub mod wait;
 use crate::kernel::Kernel;
 use crate::mm::Mm;
 use crate::run::Call;
+use crate::signal::lent::Signals;
 use crate::signal::{SharedPending, SigHand, TaskSignals};
 use crate::sync::{Level, Lock};
 use crate::vfs::fdtable::FdTable;
@@ -53,13 +54,13 @@ pub struct Task {
     /// Credentials: replaced whole, never changed in place.
     pub creds: Lock<Arc<Creds>>,
     /// Mask, private pending signals, alternate stack.
-    pub signals: Lock<TaskSignals>,
+    pub signals: Signals,
     /// comm: at most 15 bytes.
     pub comm: Lock<Vec<u8>>,
     /// CLONE_CHILD_CLEARTID / set_tid_address.
     pub clear_child_tid: AtomicU64,
-    /// set_robust_list head.
-    pub robust_list: AtomicU64,
+    /// set_robust_list head, as far as it is known.
+    robust_list: AtomicU64,
     /// Semaphore operations to undo (SEM_UNDO), shared by CLONE_SYSVSEM.
     pub(crate) undo: Lock<Option<Arc<crate::ipc::sysv::sem::UndoList>>>,
     /// set_mempolicy(2): kept, without effect on one node.
@@ -291,7 +292,7 @@ impl Task {
             files: Lock::new(Level::FdTable, parts.files),
             fs: Lock::new(Level::FsContext, parts.fs),
             creds: Lock::new(Level::Task, parts.creds),
-            signals: Lock::new(Level::Task, parts.signals),
+            signals: Signals::new(parts.signals),
             comm: Lock::new(Level::Field, parts.comm),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
@@ -342,6 +343,7 @@ impl Task {
     /// Gives the task its host side. Once.
     pub fn set_control(&self, control: Arc<dyn TaskControl>) {
         // A second call would be a bug of ours and is harmless: the first stays.
+        self.signals.set_control(control.clone());
         let _ = self.control.set(control);
     }
 
@@ -375,15 +377,36 @@ impl Task {
         self.fs.lock().clone()
     }
 
+    /// Whether calls of this task need not come to the sentry.
+    pub(crate) fn answers_itself(&self) -> bool {
+        !self.kernel.report.tracing()
+    }
+
     /// Lets the platform answer by itself what is this task's own affair; to be told anew when any of it changes. Not
     /// under a trace, which shows every call.
     pub(crate) fn tell_own(&self) {
-        if !self.kernel.report.tracing() {
+        if self.answers_itself() {
             let c = self.creds();
             let ids = [c.uid, c.euid, c.gid, c.egid].map(u64::from);
             let [uid, euid, gid, egid] = ids;
-            self.control().answers([self.process.pid as u64, self.tid() as u64, uid, euid, gid, egid]);
+            let (pid, tid) = (self.process.pid as u64, self.tid() as u64);
+            let no_rseq = -i64::from(syscall_table::errno::Errno::ENOSYS.raw());
+            self.control().answers([pid, tid, uid, euid, gid, egid, no_rseq as u64, 0, 0]);
         }
+    }
+
+    /// set_robust_list head.
+    pub(crate) fn robust_list(&self) -> u64 {
+        if let Some(head) = self.control.get().and_then(|control| control.robust_list()) {
+            self.robust_list.store(head, Ordering::SeqCst);
+        }
+        self.robust_list.load(Ordering::SeqCst)
+    }
+
+    /// Replaces it.
+    pub(crate) fn set_robust_list(&self, head: u64) {
+        self.robust_list();
+        self.robust_list.store(head, Ordering::SeqCst);
     }
 
     /// Credentials.

@@ -6,6 +6,7 @@ use super::{Task, exit};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::run::Call;
+use crate::signal::mask;
 use crate::vfs::walk::Walk;
 use platform::Port;
 use std::sync::Arc;
@@ -97,6 +98,7 @@ pub(crate) fn started(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) ->
         }
         Some(First::Child { set_tid }) => {
             task.tell_own();
+            mask::lend(task);
             if let Some(addr) = set_tid {
                 // As Linux: no error if it cannot be written.
                 let _ = port.write_mem(addr, &task.tid().to_le_bytes());

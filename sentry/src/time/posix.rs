@@ -328,7 +328,7 @@ fn limit_reached(kernel: &Arc<Kernel>, process: &Arc<Process>) {
     let used = usage::sum_of_process(process);
     let limit = process.limits.lock().get(RLIMIT_CPU);
     if limit.rlim_max != RLIM_INFINITY && used >= Duration::from_secs(limit.rlim_max) {
-        exit::group(kernel, process, wait::WaitStatus::signaled(SIGKILL, false));
+        exit::group(kernel, process, wait::WaitStatus::signaled(SIGKILL, false), None);
         return;
     }
     if limit.rlim_cur != RLIM_INFINITY && used >= Duration::from_secs(limit.rlim_cur) {

@@ -171,6 +171,8 @@ global_asm!(
     "ud2",
     // The answer is in the slot already.
     "lz_own:",
+    "cmp ecx, {kind_mask}",
+    "jae lz_more",
     "cmp dword ptr gs:[{own_valid}], 0",
     "je lz_hand",
     "add qword ptr gs:[{own_count} + rcx * 8 - 16], 1",
@@ -181,6 +183,76 @@ global_asm!(
     "mov rax, rcx",
     "lea rcx, [rip + lz_table]",
     "mov rcx, [rcx + r11 + 8]",
+    "jmp rcx",
+    // rt_sigprocmask on the mask in the slot, in one step: the sentry may take the mask back at any time.
+    "lz_more:",
+    "ja lz_robust",
+    "cmp r10, 8",
+    "jne lz_hand",
+    "mov gs:[{site}], r11d",
+    "lz_mask_live:",
+    "mov rax, gs:[{mask}]",
+    "bt eax, {lent_bit}",
+    "jnc lz_mask_hand",
+    "test rsi, rsi",
+    "jz 3f",
+    "cmp edi, 2",
+    "ja lz_mask_hand",
+    "mov r11, [rsi]",
+    "2:",
+    "test rdx, rdx",
+    "jz 4f",
+    "mov rcx, rax",
+    "btr rcx, {lent_bit}",
+    "mov [rdx], rcx",
+    "4:",
+    "mov rcx, r11",
+    "cmp edi, 1",
+    "ja 5f",
+    "jb 6f",
+    "not rcx",
+    "and rcx, rax",
+    "jmp 5f",
+    "6:",
+    "or rcx, rax",
+    "5:",
+    "and rcx, {maskable}",
+    "bts rcx, {lent_bit}",
+    "lock cmpxchg gs:[{mask}], rcx",
+    "lz_mask_tried:",
+    "jz lz_mask_done",
+    "bt eax, {lent_bit}",
+    "jc 2b",
+    "jmp lz_mask_hand",
+    // Without a new mask the old one is only told.
+    "3:",
+    "test rdx, rdx",
+    "jz lz_mask_done",
+    "mov rcx, rax",
+    "btr rcx, {lent_bit}",
+    "mov [rdx], rcx",
+    "lz_mask_done:",
+    "add qword ptr gs:[{own_count} + ({kind_mask} - 2) * 8], 1",
+    "mov r11d, gs:[{site}]",
+    "jmp lz_zero",
+    "lz_mask_hand:",
+    "mov r11d, gs:[{site}]",
+    "jmp lz_hand",
+    "lz_robust:",
+    "cmp dword ptr gs:[{own_valid}], 0",
+    "je lz_hand",
+    "cmp rsi, 24",
+    "jne lz_hand",
+    "mov gs:[{robust}], rdi",
+    "mov dword ptr gs:[{robust_given}], 1",
+    "add qword ptr gs:[{own_count} + ({kind_mask} - 1) * 8], 1",
+    "lz_zero:",
+    "mov rax, gs:[{flags}]",
+    "add al, 0x7f",
+    "sahf",
+    "lea rcx, [rip + lz_table]",
+    "mov rcx, [rcx + r11 + 8]",
+    "mov eax, 0",
     "jmp rcx",
     // The call needs all registers.
     "lz_trap:",
@@ -209,6 +281,12 @@ global_asm!(
     own = const offset_of!(Slot, own),
     own_count = const offset_of!(Slot, own_count),
     own_valid = const offset_of!(Slot, own_valid),
+    kind_mask = const KIND_OF_MASK,
+    mask = const offset_of!(Slot, mask),
+    lent_bit = const LENT.trailing_zeros(),
+    maskable = const !(LENT | 1 << 18) as i64,
+    robust = const offset_of!(Slot, robust),
+    robust_given = const offset_of!(Slot, robust_given),
     doorbell = const DOORBELL,
     reply_return = const REPLY_RETURN,
     reply_exit = const REPLY_EXIT,
@@ -216,6 +294,7 @@ global_asm!(
     spins = const SPINS,
 );
 
+const ZERO_FLAG: u64 = 0x40;
 /// Looks at the poller's answer this often before ringing; about 100 us.
 const SPINS: u32 = 2_000;
 
@@ -226,6 +305,11 @@ unsafe extern "C" {
     static lz_nr_saved: u8;
     static lz_posted: u8;
     static lz_own: u8;
+    static lz_mask_live: u8;
+    static lz_mask_tried: u8;
+    static lz_mask_done: u8;
+    static lz_mask_hand: u8;
+    static lz_robust: u8;
     static lz_light_end: u8;
 }
 
@@ -295,6 +379,12 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
     }
     let at = |label: *const u8| label as u64;
     let inside = at(&raw const lz_light_start)..at(&raw const lz_light_end);
+    let masking = rip >= at(&raw const lz_mask_live) && rip < at(&raw const lz_robust);
+    if masking && (signo == 11 || signo == 7) {
+        // The sentry finds out what is wrong with the pointer.
+        context.mctx[RIP] = at(&raw const lz_mask_hand);
+        return Found::Midway;
+    }
     if !inside.contains(&rip) || !(interrupt || step) {
         return Found::Guest;
     }
@@ -312,7 +402,16 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
         context.mctx[RIP] = behind(site(u64::from(slot.light_site.load(Relaxed)) / GATE_SIZE));
         return Found::Guest;
     }
-    let site = site(context.mctx[R11] / GATE_SIZE);
+    let used = if masking { u64::from(slot.light_site.load(Relaxed)) } else { context.mctx[R11] };
+    let site = site(used / GATE_SIZE);
+    let tried = rip == at(&raw const lz_mask_tried) && context.mctx[RFLAGS] & ZERO_FLAG != 0;
+    if tried || rip >= at(&raw const lz_mask_done) && rip < at(&raw const lz_mask_hand) {
+        // The mask is another one by now: the call is over.
+        context.mctx[RAX] = 0;
+        set_flags(context, slot.light_flags.load(Relaxed));
+        context.mctx[RIP] = behind(site);
+        return Found::Guest;
+    }
     if !second_form(site) && rip > at(&raw const lz_flags_live) {
         let saved = rip >= at(&raw const lz_flags_saved);
         let ax = if saved { slot.light_flags.load(Relaxed) } else { context.mctx[RAX] };

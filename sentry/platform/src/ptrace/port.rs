@@ -10,7 +10,7 @@ use crate::memcalls::{mremap_flags, range};
 use crate::trap::xstate;
 use crate::{CallError, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskSink, XState, memcalls};
 use lazaret_shim::layout;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// The port that the ptrace platform hands to sinks, always a full one.
@@ -154,14 +154,14 @@ impl Port for PtracePort<'_> {
         len: u64,
         prot: i32,
         flags: i32,
-        file: Option<(BorrowedFd<'_>, u64)>,
+        file: Option<(&Arc<OwnedFd>, u64)>,
     ) -> Result<(), CallError> {
         range(addr, len)?;
         let (prot, flags) = (u64::from(prot as u32), u64::from(flags as u32 | libc::MAP_FIXED as u32));
         let Some((file, offset)) = file else {
             return self.call(9, [addr, len, prot, flags, u64::MAX, 0]).map(|_| ());
         };
-        let fd = self.give(file)?;
+        let fd = self.give(file.as_fd())?;
         let mapped = self.call(9, [addr, len, prot, flags, fd, offset]);
         self.call(3, [fd, 0, 0, 0, 0, 0])?;
         mapped.map(|_| ())
@@ -214,7 +214,7 @@ impl Port for PtracePort<'_> {
         Ok(self.tracer.adopt(child, self.space.clone(), start, sink))
     }
 
-    fn replace_space(&mut self) -> Result<Arc<dyn Space>, CallError> {
+    fn replace_space(&mut self, _trusted: bool) -> Result<Arc<dyn Space>, CallError> {
         if self.lost.is_some() {
             return Err(CallError::Gone);
         }

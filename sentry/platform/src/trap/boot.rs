@@ -142,7 +142,8 @@ pub fn boot(config: &TrapConfig, elf: &[u8], ctl: Option<BorrowedFd<'_>>) -> Res
     let elf = elf_file(elf).map_err(|e| format!("memory file for the shim: {e}"))?;
     let mut limits = vec![
         (libc::RLIMIT_CORE, 0),
-        (libc::RLIMIT_NOFILE, 64),
+        // A new thread's listener is open until it has been started, and all slots may be filled at once.
+        (libc::RLIMIT_NOFILE, u64::from(layout::SLOTS) + 64),
         (libc::RLIMIT_STACK, 8 << 20),
         (libc::RLIMIT_MSGQUEUE, 0),
         (libc::RLIMIT_SIGPENDING, 4096),

@@ -4,7 +4,9 @@
 //! - [`boot`]: the zygote and the guests' namespaces.
 //! - [`process`]: a guest process, its forker, its memory.
 //! - [`task`]: a task's state machine; [`worker`]: its host thread in the sentry; [`port`]: access while stopped.
+//! - [`together`]: what is kept on one processor while threads are made.
 //! - [`poller`]: the thread that serves tasks which call often, without any wake-up.
+//! - [`areas`]: shared areas before and after their processes.
 //! - [`reaper`], [`watchdog`]: processes that died, processes that hang.
 //! - [`patch`]: call sites that trap often become jumps to the shim.
 //! - [`ctl`]: the hostile shared area.
@@ -14,6 +16,7 @@
 //! Needs Linux 6.13 (PIDFD_GET_INFO names the processes that forkers make; killable notification waits are of
 //! 5.19, same-core hand-over of 6.6) and a processor and kernel with FSGSBASE.
 
+mod areas;
 pub(crate) mod boot;
 mod ctl;
 mod patch;
@@ -22,6 +25,7 @@ mod port;
 mod process;
 mod reaper;
 mod task;
+mod together;
 mod watchdog;
 mod worker;
 pub(crate) mod xstate;
@@ -75,6 +79,8 @@ pub struct Runtime {
     watchdog: Arc<watchdog::Watchdog>,
     poller: poller::Poller,
     pool: Arc<worker::Pool>,
+    areas: Arc<areas::Areas>,
+    processors: together::Processors,
     /// Tasks that want a processor.
     busy: AtomicUsize,
     zygote: Mutex<Option<Zygote>>,
@@ -87,6 +93,8 @@ pub struct Runtime {
     threads: Once,
     /// A process that does not do within this time what it was told to do is killed.
     patience: Duration,
+    /// The sentry's id, as its children see it.
+    own_pid: i32,
     /// Where the vDSO lies in every guest, 0 if nowhere.
     vdso: AtomicU64,
     /// Deaths that end the sandbox.
@@ -114,7 +122,7 @@ impl Runtime {
     /// Starts the threads, which have by then the rights that are left to the sentry, no more. Those that cannot be
     /// started are done without: processes that died are then noticed when somebody asks.
     fn start(self: &Arc<Self>) {
-        self.reaper.start();
+        self.reaper.start(&self.areas);
         self.watchdog.start();
         poller::Poller::start(self);
     }
@@ -206,8 +214,10 @@ impl TrapPlatform {
         ctl.close();
         let rt = Runtime {
             reaper: reaper::Reaper::new().map_err(text("reaper"))?,
+            areas: Arc::default(),
             watchdog: watchdog::Watchdog::new(config.patience.unwrap_or(PATIENCE)),
             poller: poller::Poller::new(),
+            processors: together::Processors::new(),
             pool: Arc::default(),
             busy: AtomicUsize::new(0),
             zygote: Mutex::new(None),
@@ -216,6 +226,7 @@ impl TrapPlatform {
             more: AtomicBool::new(false),
             threads: Once::new(),
             patience: config.patience.unwrap_or(PATIENCE),
+            own_pid: std::process::id() as i32,
             vdso: AtomicU64::new(0),
             loss: Loss::new(config.on_loss, booted.init_pid),
         };
@@ -252,7 +263,7 @@ impl Drop for TrapPlatform {
     fn drop(&mut self) {
         self.rt.loss.over();
         if let Some(zygote) = self.rt.zygote.lock().take() {
-            zygote.bind.process.destroyed.store(true, Relaxed);
+            zygote.bind.process.destroy();
         }
         self.rt.spare.lock().take();
         if let Some(init) = &self.init {

@@ -92,6 +92,16 @@ impl Sites {
         Sites { seen: HashMap::new(), rewritten: self.rewritten.clone() }
     }
 
+    /// All code is gone, and no task runs any.
+    pub fn reset(&mut self, ctl: &Ctl) {
+        let none = Entry { key: 0, ret: 0, compared: 0, after: 0 };
+        for index in 0..self.rewritten.len() {
+            store(ctl, index, &none);
+        }
+        ctl.head().sites.store(0, Release);
+        *self = Sites::default();
+    }
+
     /// The memory in a range is another's from now on.
     pub fn forget(&mut self, ctl: &Ctl, start: u64, len: u64) {
         let end = start.saturating_add(len);

@@ -60,8 +60,6 @@ struct Queue {
 pub struct Poller {
     queue: Mutex<Queue>,
     wake: Condvar,
-    allowed: CpuSet,
-    processors: usize,
 }
 
 struct Hot {
@@ -76,14 +74,7 @@ struct Hot {
 impl Poller {
     /// A poller without its thread.
     pub fn new() -> Poller {
-        // Without an answer there is nothing that can be left out, so nobody becomes hot.
-        let allowed = rustix::thread::sched_getaffinity(None).unwrap_or_default();
-        Poller {
-            queue: Mutex::default(),
-            wake: Condvar::new(),
-            processors: allowed.count() as usize,
-            allowed,
-        }
+        Poller { queue: Mutex::default(), wake: Condvar::new() }
     }
 
     /// Starts the thread; without one, nobody becomes hot.
@@ -127,7 +118,7 @@ impl Poller {
     }
 
     fn room(&self, rt: &Runtime) -> bool {
-        rt.busy.load(Relaxed) < self.processors
+        rt.busy.load(Relaxed) < rt.processors.count()
     }
 }
 
@@ -196,7 +187,7 @@ fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
     if queue.joining.is_empty() {
         return;
     }
-    let mut elsewhere = rt.poller.allowed;
+    let mut elsewhere = rt.processors.all();
     for it in hot.iter().map(|it| &it.task).chain(&queue.joining) {
         let processor = it.lock().rate.processor;
         if processor < CpuSet::MAX_CPU {

@@ -13,7 +13,7 @@ use crate::{
     hostcalls, memcalls,
 };
 use lazaret_shim::layout::{self, MCTX_WORDS};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -65,6 +65,8 @@ pub struct TrapPort<'a> {
     light: bool,
     /// Those left so far.
     queue: Vec<[u64; 7]>,
+    /// Descriptors placed for them, with their numbers in the process.
+    given: Vec<(Arc<OwnedFd>, u64)>,
 }
 
 const TRAP_FLAG: u64 = 0x100;
@@ -115,6 +117,7 @@ impl<'a> TrapPort<'a> {
             defer: false,
             light: false,
             queue: Vec::new(),
+            given: Vec::new(),
         }
     }
 
@@ -211,23 +214,46 @@ impl<'a> TrapPort<'a> {
     fn put_batch(&mut self, more: &[[u64; 7]]) -> usize {
         let slot = self.bind.words();
         let queued = self.queue.len();
-        for (to, from) in slot.calls.iter().zip(self.queue.iter().chain(more)) {
+        let closes = self.given.drain(..).map(|(_, fd)| [CLOSE, fd, 0, 0, 0, 0, 0]);
+        let mut count = 0;
+        for (to, from) in
+            slot.calls.iter().zip(self.queue.drain(..).chain(more.iter().copied()).chain(closes))
+        {
             for (word, value) in to.words.iter().zip(from) {
-                word.store(*value, Relaxed);
+                word.store(value, Relaxed);
             }
+            count += 1;
         }
-        slot.rsp_calls.store((queued + more.len()) as u32, Relaxed);
-        self.queue.clear();
+        slot.rsp_calls.store(count, Relaxed);
         queued
     }
 
-    /// Leaves a call, or two that belong together, to the task.
+    /// Leaves calls that belong together to the task.
     fn leave(&mut self, calls: &[[u64; 7]]) -> Result<(), CallError> {
-        if self.queue.len() + calls.len() > layout::BATCH {
-            self.flush()?;
-        }
+        self.room(calls.len())?;
         self.queue.extend_from_slice(calls);
         Ok(())
+    }
+
+    /// Makes room for so many more calls in the batch.
+    fn room(&mut self, calls: usize) -> Result<(), CallError> {
+        if self.queue.len() + self.given.len() + calls > layout::BATCH { self.flush() } else { Ok(()) }
+    }
+
+    /// Places a descriptor in the task's process until the batch that is being gathered has been run; its number there.
+    fn give(&mut self, file: &Arc<OwnedFd>) -> Result<u64, CallError> {
+        if let Some((_, fd)) = self.given.iter().find(|(given, _)| Arc::ptr_eq(given, file)) {
+            return Ok(*fd);
+        }
+        let bell = self.need_bell()?;
+        match hostcalls::notif_addfd(self.bind.listener.as_fd(), bell, file.as_fd()) {
+            Ok(fd) => {
+                self.given.push((file.clone(), fd.into()));
+                Ok(fd.into())
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Err(self.set_lost().into()),
+            Err(error) => Err(CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO))),
+        }
     }
 
     /// Keeps what a parked task will go on with.
@@ -268,12 +294,7 @@ impl<'a> TrapPort<'a> {
 
     /// Runs a batch of host calls in the task's process, behind those that are left to it.
     fn calls<const N: usize>(&mut self, batch: &[[u64; 7]; N]) -> Result<[i64; N], CallError> {
-        if self.queue.len() + N > layout::BATCH {
-            self.flush()?;
-        }
-        let queue = std::mem::take(&mut self.queue);
-        let closes = queue.iter().map(|call| call[0] == CLOSE).collect::<Vec<_>>();
-        self.queue = queue;
+        self.room(N)?;
         let bell = self.need_bell()?;
         let first = self.put_batch(batch);
         let slot = self.bind.words();
@@ -294,10 +315,8 @@ impl<'a> TrapPort<'a> {
         self.seq = notif.args[0] as u32;
         let slot = bind.words();
         let value = |i: usize| slot.results.get(i).map_or(-1, |word| word.load(Relaxed));
-        for (i, close) in closes.iter().enumerate() {
-            if !close {
-                result(value(i))?;
-            }
+        for i in 0..first {
+            result(value(i))?;
         }
         Ok(std::array::from_fn(|i| value(first + i)))
     }
@@ -327,6 +346,26 @@ impl<'a> TrapPort<'a> {
         // The guest has spoilt its frame or its stacks; what it gets then is an ordinary thread.
         process.park(&bind, bell, seq);
         None
+    }
+
+    /// Empties the space, in which no other task is. The mappings go with the next batch, and no guest code runs before.
+    fn empty(&mut self) -> Arc<dyn Space> {
+        let process = self.bind.process.clone();
+        process.sites.lock().reset(&process.ctl);
+        self.queue.push([11, 0, layout::REGION_START, 0, 0, 0, 0]);
+        self.orig_rax = u64::MAX;
+        self.begin(&Regs::default());
+        if let Some(Kept { words: [.., xstate], .. }) = &mut self.loaded {
+            // None: the initial one.
+            *xstate = 0;
+        }
+        process
+    }
+
+    /// Where a new thread finds the extended state to begin with, and how much it is at most.
+    fn start_xstate(&mut self) -> Option<(u64, u32)> {
+        let at = self.load().words[MCTX_WORDS - 1];
+        (at != 0).then(|| (at, xstate::usual() as u32))
     }
 
     /// Where the frame's extended state lies and how long it is, if it has one.
@@ -442,7 +481,7 @@ impl Port for TrapPort<'_> {
         len: u64,
         prot: i32,
         flags: i32,
-        file: Option<(BorrowedFd<'_>, u64)>,
+        file: Option<(&Arc<OwnedFd>, u64)>,
     ) -> Result<(), CallError> {
         range(addr, len)?;
         self.bind.process.remapped(addr, len);
@@ -451,18 +490,15 @@ impl Port for TrapPort<'_> {
             self.call(9, [addr, len, prot.into(), flags.into(), u64::MAX, 0])?;
             return Ok(());
         };
-        let bell = self.need_bell()?;
-        let fd = match hostcalls::notif_addfd(self.bind.listener.as_fd(), bell, file) {
-            Ok(fd) => u64::from(fd),
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Err(self.set_lost().into()),
-            Err(error) => return Err(CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO))),
-        };
+        // A call and a close: a program's segments share a descriptor.
+        self.room(2)?;
+        let fd = self.give(file)?;
         let map = [9, addr, len, prot.into(), flags.into(), fd, offset];
-        let close = [CLOSE, fd, 0, 0, 0, 0, 0];
         if self.defer {
-            return self.leave(&[map, close]);
+            self.queue.push(map);
+            return Ok(());
         }
-        let [mapped, _] = self.calls(&[map, close])?;
+        let [mapped] = self.calls(&[map])?;
         result(mapped).map(|_| ())
     }
 
@@ -511,7 +547,7 @@ impl Port for TrapPort<'_> {
         self.flush()?;
         let bell = self.need_bell()?;
         // The child's memory is a copy, so its first state can stay where the parent's frame has it.
-        let xstate = self.frame_xstate();
+        let xstate = self.start_xstate();
         let bind = self.bind.clone();
         let close = self.close.take().unwrap_or(0);
         let (child, number) = bind.process.fork((bind.listener.as_fd(), bell), close, bind.slot, xstate)?;
@@ -524,15 +560,18 @@ impl Port for TrapPort<'_> {
         if let Some(spare) = self.spare() {
             return Ok(Task::reuse(&self.task.rt, sink, spare, start));
         }
-        let xstate = self.frame_xstate();
+        let xstate = self.start_xstate();
         let thread = self.bind.process.thread(xstate)?;
         Ok(Task::create(&self.task.rt, sink, thread, start))
     }
 
-    fn replace_space(&mut self) -> Result<Arc<dyn Space>, CallError> {
+    fn replace_space(&mut self, trusted: bool) -> Result<Arc<dyn Space>, CallError> {
         self.flush()?;
         self.defer = false;
         let bell = self.need_bell()?;
+        if trusted && self.bind.process.has_only(self.bind.slot) {
+            return Ok(self.empty());
+        }
         let fresh = Arc::new(self.task.rt.fresh()?);
         let Some(notif) = worker::recv(&fresh) else {
             self.task.rt.loss.check();

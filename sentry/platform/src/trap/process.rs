@@ -1,7 +1,7 @@
 //! A guest process: one host process, its shared area, and the commands to its forker.
 
 use super::ctl::Ctl;
-use super::patch::{self, Sites};
+use super::patch::Sites;
 use super::task::Task;
 use super::{Runtime, xstate};
 use crate::{CallError, Gone, MemFault, Space, Token, hostcalls};
@@ -21,7 +21,7 @@ pub struct Process {
     /// Its descriptor.
     pub pidfd: Arc<OwnedFd>,
     /// Its shared area.
-    pub ctl: Ctl,
+    pub ctl: Arc<Ctl>,
     /// Ended by the kernel's wish: its tasks end without a word.
     pub silent: AtomicBool,
     /// The sentry itself killed it.
@@ -32,7 +32,7 @@ pub struct Process {
     ended: AtomicI32,
     /// What it has used, from when it is reaped.
     pub last_usage: Arc<crate::cputime::LastUsage>,
-    forker: Mutex<u32>,
+    forker: Mutex<Forker>,
     slots: Mutex<Slots>,
     spares: Mutex<Vec<Spare>>,
     tasks: Mutex<HashMap<u32, Weak<Task>>>,
@@ -41,6 +41,14 @@ pub struct Process {
     rt: Weak<Runtime>,
     vdso: u64,
     patience: Duration,
+}
+
+/// What is known of the thread that makes threads and processes. Its id is the process's.
+struct Forker {
+    /// The last command.
+    seq: u32,
+    /// Where it was put, if it was.
+    place: Option<usize>,
 }
 
 struct Slots {
@@ -69,6 +77,8 @@ pub enum Next {
     Dead,
 }
 
+/// A process that has used no more slots has little in its shared area.
+const SMALL: u32 = 32;
 /// Most spare threads of one process.
 const SPARES: usize = 16;
 /// Most spare threads of all.
@@ -101,8 +111,8 @@ impl Binding {
 }
 
 /// Holds a place in the sentry's table of descriptors: what is made beyond it could not be taken back.
-fn descriptor() -> Result<OwnedFd, CallError> {
-    hostcalls::placeholder().map_err(|_| CallError::Errno(libc::EAGAIN))
+fn place(any: &OwnedFd) -> Result<OwnedFd, CallError> {
+    hostcalls::placeholder(any.as_fd()).map_err(|_| CallError::Errno(libc::EAGAIN))
 }
 
 const RESERVED: std::ops::Range<u64> = layout::REGION_START..layout::TASK_END;
@@ -125,21 +135,20 @@ impl Process {
         sites: Sites,
     ) -> Result<Arc<Process>, CallError> {
         let info = hostcalls::pidfd_info(pidfd.as_fd()).map_err(errno)?;
-        let own = std::process::id() as i32;
-        if info.ppid != own || info.tgid <= 0 {
+        if info.ppid != rt.own_pid || info.tgid <= 0 {
             return Err(CallError::Gone);
         }
         let process = Arc::new(Process {
             pid: info.tgid,
             pidfd: Arc::new(pidfd),
-            ctl,
+            ctl: Arc::new(ctl),
             silent: AtomicBool::new(false),
             destroyed: AtomicBool::new(false),
             vital: AtomicBool::new(false),
             ended: AtomicI32::new(-1),
             last_usage: Arc::default(),
             // The first command came with the shared area.
-            forker: Mutex::new(1),
+            forker: Mutex::new(Forker { seq: 1, place: None }),
             slots: Mutex::new(Slots { next: 1, free: Vec::new() }),
             spares: Mutex::default(),
             tasks: Mutex::default(),
@@ -174,8 +183,9 @@ impl Process {
 
     /// Kills the host process; its tasks report it gone.
     pub fn destroy(&self) {
-        self.destroyed.store(true, Relaxed);
-        hostcalls::pidfd_kill(self.pidfd.as_fd());
+        if !self.destroyed.swap(true, Relaxed) {
+            hostcalls::pidfd_kill(self.pidfd.as_fd());
+        }
     }
 
     /// Called by the reaper.
@@ -198,6 +208,10 @@ impl Process {
             if now != value {
                 return Ok(now);
             }
+            hostcalls::futex_wait(word, value, Duration::from_millis(50));
+            if word.load(Acquire) != value {
+                continue;
+            }
             if self.dead() {
                 return Err(Gone);
             }
@@ -205,7 +219,6 @@ impl Process {
                 self.destroy();
                 return Err(Gone);
             }
-            hostcalls::futex_wait(word, value, Duration::from_millis(50));
         }
     }
 
@@ -259,14 +272,17 @@ impl Process {
 
     /// Makes a thread for a new task.
     pub fn thread(self: &Arc<Self>, xstate: Option<(u64, u32)>) -> Result<Binding, CallError> {
-        let place = descriptor()?;
+        let place = place(&self.pidfd)?;
         let slot = self.slots.lock().take().ok_or(CallError::Errno(libc::EAGAIN))?;
         self.ctl.reset(slot, xstate);
-        let mut seq = self.forker.lock();
-        self.post(&mut seq, layout::CMD_THREAD, slot, 0, 0);
+        let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
+        let mut forker = self.forker.lock();
+        let together = rt.processors.gather(self.pid, &mut forker.place);
+        self.post(&mut forker.seq, layout::CMD_THREAD, slot, 0, 0);
         drop(place);
         let bound = self.bind(slot);
-        drop(seq);
+        drop(together);
+        drop(forker);
         if bound.is_err() {
             self.slots.lock().free.push(slot);
         }
@@ -283,10 +299,9 @@ impl Process {
         xstate: Option<(u64, u32)>,
     ) -> Result<(Binding, u32), CallError> {
         let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
-        let ctl = Ctl::new().map_err(errno)?;
+        let ctl = rt.areas.take().map_err(errno)?;
         let slot = if not == 1 { 2 } else { 1 };
         ctl.reset(slot, xstate);
-        patch::kinds(&ctl);
         let sites = self.sites.lock().inherit(&ctl);
         let head = ctl.head();
         head.cmd_kind.store(layout::CMD_THREAD, Relaxed);
@@ -296,11 +311,13 @@ impl Process {
         let fd = ctl.with_file(|file| hostcalls::notif_addfd(listener, id, file.as_fd())).map_err(errno)?;
         ctl.close();
         // For the child's pidfd and its listener.
-        let places = (descriptor()?, descriptor()?);
-        let mut seq = self.forker.lock();
-        self.post(&mut seq, layout::CMD_FORK, 0, fd, close);
-        let value = self.answer(*seq)?;
-        drop(seq);
+        let places = (place(&self.pidfd)?, place(&self.pidfd)?);
+        let mut forker = self.forker.lock();
+        let _together = rt.processors.gather(self.pid, &mut forker.place);
+        self.post(&mut forker.seq, layout::CMD_FORK, 0, fd, close);
+        let value = self.answer(forker.seq)?;
+        let place = forker.place;
+        drop(forker);
         if value < 0 {
             return Err(CallError::Errno(i32::try_from(-value).unwrap_or(libc::EIO)));
         }
@@ -308,11 +325,19 @@ impl Process {
         drop(places);
         let pidfd = hostcalls::pidfd_getfd(self.pidfd.as_fd(), number).map_err(|_| CallError::Gone)?;
         let child = Process::new(&rt, pidfd, ctl, slot, rt.vdso.load(Relaxed), sites)?;
+        child.forker.lock().place = place;
         let binding = child.bind(slot).map_err(|_| {
             child.destroy();
             CallError::Errno(libc::EAGAIN)
         })?;
         Ok((binding, number.wrapping_add(1)))
+    }
+
+    /// A thread that the forker made has rung for the first time.
+    pub fn came_up(&self, tid: u32) {
+        if let Some(rt) = self.rt.upgrade() {
+            rt.processors.release(tid as i32);
+        }
     }
 
     /// Keeps a thread whose task ended and whose doorbell has rung; false if there are enough.
@@ -360,6 +385,12 @@ impl Process {
         self.tasks.lock().insert(slot, Arc::downgrade(task));
         // The reaper marks the end before it looks at the tasks.
         if self.ended().is_some() { Err(Gone) } else { Ok(()) }
+    }
+
+    /// Whether a slot's task is the only one.
+    pub fn has_only(&self, slot: u32) -> bool {
+        let tasks = self.tasks.lock();
+        tasks.len() == 1 && tasks.contains_key(&slot)
     }
 
     /// The tasks but this one, and what keeps others from being adopted; to be dropped before the tasks are.
@@ -431,6 +462,10 @@ impl Slots {
 impl Drop for Process {
     fn drop(&mut self) {
         self.destroy();
+        let small = self.slots.get_mut().next <= SMALL;
+        if let Some(rt) = self.rt.upgrade().filter(|_| small) {
+            rt.areas.give_up(self.ctl.clone());
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Learns that guest processes died, reaps them, tells their tasks.
 
+use super::areas::Areas;
 use super::process::Process;
 use crate::cputime::LastUsage;
 use crate::hostcalls;
@@ -38,11 +39,11 @@ impl Reaper {
     }
 
     /// Starts its thread.
-    pub fn start(&self) {
-        let (poll, seen) = (self.epoll.clone(), self.watched.clone());
+    pub fn start(&self, areas: &Arc<Areas>) {
+        let (poll, seen, areas) = (self.epoll.clone(), self.watched.clone(), areas.clone());
         // Sinks hear of deaths on this thread.
         let thread = std::thread::Builder::new().name("reaper".into()).stack_size(512 * 1024);
-        drop(thread.spawn(move || run(&poll, &seen)));
+        drop(thread.spawn(move || run(&poll, &seen, &areas)));
     }
 
     /// Looks after a process from now on.
@@ -81,7 +82,7 @@ impl Reaper {
     }
 }
 
-fn run(poll: &OwnedFd, watched: &Watched) {
+fn run(poll: &OwnedFd, watched: &Watched, areas: &Areas) {
     let mut events = Vec::with_capacity(16);
     loop {
         events.clear();
@@ -103,5 +104,6 @@ fn run(poll: &OwnedFd, watched: &Watched) {
                 process.on_exit(signal);
             }
         }
+        areas.tidy();
     }
 }

@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// Where a task is.
@@ -116,7 +116,10 @@ impl Task {
         let task = self;
         task.rt.watchdog.add(&task);
         let bind = task.lock().bind.clone();
+        // What the slot's last task left.
         bind.words().own_valid.store(0, Relaxed);
+        bind.words().mask.store(0, Relaxed);
+        bind.words().robust_given.store(0, Relaxed);
         // From here on the process does not end with the task that made this one.
         if bind.process.adopt(bind.slot, &task).is_err() {
             task.host_ended(&bind.process, bind.process.ended().unwrap_or(libc::SIGKILL));
@@ -311,6 +314,28 @@ impl TaskControl for Task {
             word.store(value, Relaxed);
         }
         slot.own_valid.store(1, Release);
+    }
+
+    fn no_answers(&self) {
+        self.lock().bind.words().own_valid.store(0, Release);
+    }
+
+    fn lend_mask(&self, mask: u64) -> bool {
+        self.lock().bind.words().mask.store(mask | layout::LENT, SeqCst);
+        true
+    }
+
+    fn lent_mask(&self, keep: bool) -> Option<u64> {
+        let st = self.lock();
+        let word = &st.bind.words().mask;
+        let mask = if keep { word.load(SeqCst) } else { word.swap(0, SeqCst) };
+        (mask & layout::LENT != 0).then_some(mask & !layout::LENT)
+    }
+
+    fn robust_list(&self) -> Option<u64> {
+        let st = self.lock();
+        let slot = st.bind.words();
+        (slot.robust_given.swap(0, Acquire) != 0).then(|| slot.robust.load(Relaxed))
     }
 
     fn answered(&self) -> [u64; OWN_CALLS.len()] {

@@ -98,6 +98,7 @@ pub fn recv(bind: &Binding) -> Option<hostcalls::Notif> {
                 let known = bind.tid.load(Relaxed);
                 if known == 0 {
                     bind.tid.store(notif.pid, Relaxed);
+                    bind.process.came_up(notif.pid);
                 } else if known != notif.pid {
                     // Not this task's own thread: its process forked by itself, or gave us another's listener.
                     // Whoever rings waits for our answer, so the number is his.

@@ -67,12 +67,15 @@ fn fresh_tasks_have_the_initial_state() {
     let (_sink, _task, notes) = run(&platform, bases(), |sink, event, port| {
         assert!(matches!(event, Event::Syscall(_)), "{event:?}");
         let seen = port.xstate().unwrap();
-        port.replace_space().unwrap();
+        port.replace_space(true).unwrap();
+        let emptied = port.xstate().unwrap();
+        port.replace_space(false).unwrap();
         let initial = port.xstate().unwrap();
+        assert_eq!(emptied.0, initial.0);
         assert_eq!(initial.0.len(), seen.0.len());
         assert_eq!(initial.0[464..488], seen.0[464..488]);
         port.set_xstate(&initial).unwrap();
-        let space = port.replace_space().unwrap();
+        let space = port.replace_space(false).unwrap();
         let vdso = space.vdso().unwrap();
         let mut elf = [0; 4];
         space.read(vdso, &mut elf).unwrap();
@@ -304,7 +307,7 @@ fn threads_exec() {
             Verdict::Return(0)
         }
         Event::Syscall(call) if call.nr == 1002 => {
-            port.replace_space().unwrap();
+            port.replace_space(rounds.load(Relaxed) % 2 == 0).unwrap();
             guest::load(port, sheds());
             sink.note(Note::Say("moved".into()));
             if rounds.fetch_add(1, Relaxed) == 30 {

@@ -3,7 +3,6 @@
 use super::{load, pi, store, wake_address};
 use crate::mm::Mm;
 use crate::task::Task;
-use std::sync::atomic::Ordering;
 use syscall_table::abi::*;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -17,7 +16,8 @@ pub fn release(task: &Task, closed: bool) {
 /// Walks the robust list: marks its futexes' owners dead and wakes a waiter of each. The lowest bit of an entry's pointer
 /// says that it is a lock, whose waiters are not woken but given it.
 fn release_list(task: &Task) {
-    let head_at = task.robust_list.swap(0, Ordering::SeqCst);
+    let head_at = task.robust_list();
+    task.set_robust_list(0);
     if head_at == 0 {
         return;
     }

@@ -1,0 +1,56 @@
+//! Shared areas on their way in and out: to make and map one, and to unmap it, costs tens of microseconds, which the
+//! reaper's thread spends while nobody waits.
+
+use super::ctl::Ctl;
+use super::patch;
+use parking_lot::Mutex;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Most areas that wait to be given up.
+const OLD: usize = 8;
+
+/// The areas that no process has.
+#[derive(Default)]
+pub struct Areas {
+    ready: Mutex<Option<Ctl>>,
+    old: Mutex<Vec<Arc<Ctl>>>,
+    /// One was taken since the last [`tidy`](Self::tidy).
+    wanted: AtomicBool,
+}
+
+impl Areas {
+    /// An area for a process that is to be made.
+    pub fn take(&self) -> io::Result<Ctl> {
+        self.wanted.store(true, Relaxed);
+        match self.ready.lock().take() {
+            Some(ctl) => Ok(ctl),
+            None => fresh(),
+        }
+    }
+
+    /// Takes what a process that ended had.
+    pub fn give_up(&self, ctl: Arc<Ctl>) {
+        let mut old = self.old.lock();
+        if old.len() < OLD {
+            old.push(ctl);
+        }
+    }
+
+    /// Makes and unmaps what is due.
+    pub fn tidy(&self) {
+        drop(std::mem::take(&mut *self.old.lock()));
+        if self.wanted.swap(false, Relaxed) && self.ready.lock().is_none() {
+            // Whoever needs one and finds none hears why.
+            *self.ready.lock() = fresh().ok();
+        }
+    }
+}
+
+fn fresh() -> io::Result<Ctl> {
+    let ctl = Ctl::new()?;
+    patch::kinds(&ctl);
+    Ok(ctl)
+}
