@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod mm;
 pub mod net;
 pub mod policy;
+mod random;
 pub mod reactor;
 pub mod report;
 pub mod run;

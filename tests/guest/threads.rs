@@ -31,30 +31,33 @@ fn one_after_the_other() {
 }
 
 fn many_at_once() {
-    static UP: AtomicUsize = AtomicUsize::new(0);
-    in_child(|| {
-        let gate = std::sync::Arc::new(AtomicU32::new(0));
-        let threads: Vec<_> = (0..1500)
-            .map(|i| {
-                let gate = gate.clone();
-                small(move || {
-                    UP.fetch_add(1, SeqCst);
-                    while gate.load(SeqCst) == 0 {
-                        sys!(SYS_futex, gate.as_ptr(), FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, 0, 0, 0);
-                    }
-                    i
-                })
+    in_child(|| together(2000));
+}
+
+/// So many threads that all live at the same time.
+fn together(count: usize) {
+    let up = std::sync::Arc::new(AtomicUsize::new(0));
+    let gate = std::sync::Arc::new(AtomicU32::new(0));
+    let threads: Vec<_> = (0..count)
+        .map(|i| {
+            let (up, gate) = (up.clone(), gate.clone());
+            small(move || {
+                up.fetch_add(1, SeqCst);
+                while gate.load(SeqCst) == 0 {
+                    sys!(SYS_futex, gate.as_ptr(), FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, 0, 0, 0);
+                }
+                i
             })
-            .collect();
-        while UP.load(SeqCst) < 1500 {
-            sleep_ms(5);
-        }
-        gate.store(1, SeqCst);
-        sys!(SYS_futex, gate.as_ptr(), FUTEX_WAKE | FUTEX_PRIVATE_FLAG, i32::MAX, 0, 0, 0);
-        for (i, thread) in threads.into_iter().enumerate() {
-            eq(thread.join().expect("no panic"), i);
-        }
-    });
+        })
+        .collect();
+    while up.load(SeqCst) < count {
+        sleep_ms(5);
+    }
+    gate.store(1, SeqCst);
+    sys!(SYS_futex, gate.as_ptr(), FUTEX_WAKE | FUTEX_PRIVATE_FLAG, i32::MAX, 0, 0, 0);
+    for (i, thread) in threads.into_iter().enumerate() {
+        eq(thread.join().expect("no panic"), i);
+    }
 }
 
 fn many_processes_at_once() {
@@ -370,11 +373,17 @@ fn vfork_and_exec_often() {
 }
 
 /// Does what its standard input says, a line at a time, and answers each with `done`: `thread N`, `fork N`,
-/// `exec N`.
+/// `exec N` one after the other, `crowd N` threads at the same time.
 pub fn churn(_: &[String]) -> i32 {
     for line in std::io::stdin().lines().map_while(Result::ok) {
         let Some((what, count)) = line.split_once(' ') else { return 1 };
-        for _ in 0..count.parse::<u32>().unwrap_or(0) {
+        let count = count.parse().unwrap_or(0);
+        if what == "crowd" {
+            together(count);
+            println!("done");
+            continue;
+        }
+        for _ in 0..count {
             match what {
                 "thread" => drop(small(|| ()).join()),
                 "fork" => exits(child(|| 3), 3),

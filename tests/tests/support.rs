@@ -442,3 +442,14 @@ pub fn all_end(all: &[u32]) -> Result<(), Failed> {
     });
     Err(format!("{} processes stay", left.len()).into())
 }
+
+/// Resident memory in KiB, descriptors, threads.
+pub fn holdings(pid: u32) -> [u64; 3] {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |key: &str| {
+        let line = status.lines().find_map(|l| l.strip_prefix(key)).unwrap_or_default();
+        line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+    };
+    let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+    [field("VmRSS:"), fds as u64, field("Threads:")]
+}

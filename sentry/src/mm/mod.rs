@@ -86,10 +86,7 @@ pub enum Key {
 static NEXT_ID: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
 
 fn random(below: u64) -> u64 {
-    let mut bytes = [0u8; 8];
-    // Without randomness the layout is the same each time, which is still a valid one.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    u64::from_ne_bytes(bytes) % below.max(1)
+    u64::from_ne_bytes(crate::random::bytes()) % below.max(1)
 }
 
 impl Mm {

@@ -264,16 +264,9 @@ fn become_new(task: &Task, gain: &Gain) {
     }
 }
 
-fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0u8; N];
-    // Less randomness is no reason to fail: the layout is no defence of ours.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    bytes
-}
-
 /// A random multiple of a page below 2^bits pages.
 fn random_pages(bits: u32) -> u64 {
-    (u64::from_le_bytes(random()) & ((1u64 << bits) - 1)) * PAGE
+    (u64::from_le_bytes(crate::random::bytes()) & ((1u64 << bits) - 1)) * PAGE
 }
 
 /// A stack has room for this much whatever its limit is: arguments, and a beginning.
@@ -446,7 +439,7 @@ fn push_stack(cx: &mut Cx, program: &Prepared, auxv: &[(u64, u64)], top: u64) ->
     // Strings, from low to high: random bytes, platform, argv, envp, execfn, eight zero bytes.
     let mut strings: Vec<u8> = Vec::new();
     let mut offsets = Vec::with_capacity(program.argv.len() + program.envp.len());
-    strings.extend(random::<16>());
+    strings.extend(crate::random::bytes::<16>());
     let platform_at = strings.len();
     strings.extend(b"x86_64\0");
     let args_at = strings.len();

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// A site that has trapped this often is rewritten: about what the rewriting costs.
-const OFTEN: u32 = 6;
+const OFTEN: u32 = 16;
 /// Sites that are counted at a time.
 const COUNTED: usize = 512;
 /// Tries with pauses that double.

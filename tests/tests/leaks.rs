@@ -1,0 +1,113 @@
+//! What threads, processes and programs that came and went leave in the sentry: nothing.
+
+mod support;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::time::Duration;
+use support::{Place, Who, bins, command, family, holdings};
+
+/// The program `churn` inside.
+struct Churn {
+    child: std::process::Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+    sentry: u32,
+}
+
+impl Churn {
+    fn start(platform: &'static str) -> Result<Churn, Failed> {
+        let argv = [bins().guest.to_str().ok_or("a path in UTF-8")?, "churn"];
+        let mut started = command(Place::Inside(platform), Who::Caller, &[], &argv);
+        let mut child = started.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let to = child.stdin.take().ok_or("its standard input")?;
+        let from = BufReader::new(child.stdout.take().ok_or("its standard output")?);
+        let mut churn = Churn { child, to, from, sentry: 0 };
+        churn.tell("thread 0")?;
+        let named = |pid: &u32| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.trim() == "lazaret-sentry")
+        };
+        churn.sentry = family(churn.child.id()).into_iter().find(named).ok_or("no sentry")?;
+        Ok(churn)
+    }
+
+    fn tell(&mut self, line: &str) -> Result<(), Failed> {
+        writeln!(self.to, "{line}")?;
+        let mut answer = String::new();
+        self.from.read_line(&mut answer)?;
+        if answer == "done\n" { Ok(()) } else { Err(format!("{line}: {answer:?}").into()) }
+    }
+
+    /// What the sentry holds once it has reaped what ended.
+    fn settled(&self) -> [u64; 3] {
+        let mut last = holdings(self.sentry);
+        loop {
+            std::thread::sleep(Duration::from_millis(200));
+            let now = holdings(self.sentry);
+            if now == last {
+                return now;
+            }
+            last = now;
+        }
+    }
+}
+
+/// Lines given twice leave what they left the first time: KiB, descriptors and threads may differ by this much.
+fn keeps(platform: &'static str, first: &[&str], then: &[&str], kib: u64) -> Result<(), Failed> {
+    let mut churn = Churn::start(platform)?;
+    for line in first {
+        churn.tell(line)?;
+    }
+    let before = churn.settled();
+    for line in then {
+        churn.tell(line)?;
+    }
+    let after = churn.settled();
+    let Churn { mut child, to, .. } = churn;
+    drop(to);
+    child.wait()?;
+    println!("{platform}: {before:?} KiB, descriptors, threads, then {after:?} of {then:?}");
+    let more = |i: usize| after[i].saturating_sub(before[i]);
+    let fits = more(0) <= kib && more(1) <= 4 && more(2) <= 4;
+    if fits { Ok(()) } else { Err(format!("{then:?}: {before:?} became {after:?}").into()) }
+}
+
+// What is kept for reuse is there after the first few; a crowd fills the pool of the sentry's own threads.
+
+fn threads(platform: &'static str) -> Result<(), Failed> {
+    keeps(platform, &["crowd 40", "thread 300"], &["thread 10000"], 1024)
+}
+
+fn forks(platform: &'static str) -> Result<(), Failed> {
+    keeps(platform, &["crowd 40", "fork 1000"], &["fork 10000"], 1024)
+}
+
+fn programs(platform: &'static str) -> Result<(), Failed> {
+    keeps(platform, &["crowd 40", "exec 100"], &["exec 500"], 1024)
+}
+
+/// Two thousand at the same time, again and again.
+fn many_threads(platform: &'static str) -> Result<(), Failed> {
+    keeps(platform, &["crowd 2000", "crowd 2000"], &["crowd 2000", "crowd 2000", "crowd 2000"], 4096)
+}
+
+fn main() {
+    let args = Arguments::from_args();
+    let mut trials = Vec::new();
+    for p in support::PLATFORMS {
+        if let Some(why) = support::unusable(p) {
+            eprintln!("leaks: not run on {p}: {why}");
+            continue;
+        }
+        type Check = fn(&'static str) -> Result<(), Failed>;
+        let checks: [(&str, Check); 4] =
+            [("threads", threads), ("forks", forks), ("programs", programs), ("many_threads", many_threads)];
+        for (name, f) in checks {
+            trials.push(Trial::test(format!("{p}/{name}"), move || f(p)));
+        }
+    }
+    let end = libtest_mimic::run(&args, trials);
+    support::clean_up();
+    end.exit();
+}
