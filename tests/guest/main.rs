@@ -26,6 +26,7 @@ verbs! {
     sysv
     mqueue
     aio
+    once
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

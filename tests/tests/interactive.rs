@@ -73,7 +73,7 @@ until tmux list-panes -F '#{pane_index} #{pane_current_command}' | grep -qx '1 c
 tmux send-keys -t 0.1 C-c
 until [ $(tmux capture-pane -p -t 0.1 | grep -c 'two>') = 2 ]; do sleep 0.05; done
 tmux resize-pane -t 0.0 -y 5
-tmux send-keys -t 0.1 'stty size' Enter
+tmux send-keys -t 0.1 'until stty size | grep 18; do sleep 0.1; done' Enter
 until tmux capture-pane -p -t 0.1 | grep -q '^18 80'; do sleep 0.05; done
 tmux capture-pane -p -t 0.0; tmux capture-pane -p -t 0.1
 tmux list-panes -F '#{pane_index} #{pane_width} #{pane_height} #{pane_current_command}'
