@@ -5,6 +5,7 @@ use super::socket::{Kind, Socket};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::time;
+use crate::wait::Ready;
 use std::time::Duration;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
@@ -171,7 +172,8 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
     };
     if level == SOL_SOCKET && matches!(name, SO_SNDBUF | SO_RCVBUF) {
         // Linux doubles what it is asked for.
-        value = value.clamp(1152, 212_992).saturating_mul(2);
+        let least = if name == SO_SNDBUF { 2304 } else { 1152 };
+        value = value.clamp(least, 212_992).saturating_mul(2);
     }
     check(level, name, value)?;
     if matches!((level, name), (SOL_IP, IP_TTL) | (SOL_IPV6, IPV6_UNICAST_HOPS)) && value == -1 {
@@ -185,6 +187,11 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
         return Err(Errno::EINVAL.into());
     }
     state.options.insert((level, name), value);
+    drop(state);
+    if (level, name) == (SOL_SOCKET, SO_SNDBUF) {
+        // Whoever waits for room may have it now.
+        socket.wake_peer(Ready::OUT | Ready::WRNORM);
+    }
     Ok(())
 }
 

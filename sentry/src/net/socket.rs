@@ -18,8 +18,17 @@ use std::time::Duration;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
-/// Most bytes in an inbox (net.core.rmem_default).
+/// Most bytes in an inbox (net.core.rmem_default) where SO_SNDBUF and SO_RCVBUF say nothing else.
 pub(super) const ROOM: usize = 212_992;
+
+/// What a message that stays apart takes of a buffer, as Linux charges it: the allocation that it is in, and its head.
+fn charge(len: usize) -> usize {
+    const SHARED: usize = 320;
+    const HEAD: usize = 256;
+    let block = len.saturating_add(SHARED);
+    let block = if block <= 8192 { block.next_power_of_two() } else { block.next_multiple_of(4096) };
+    block.saturating_add(HEAD)
+}
 /// Most messages in an inbox (net.unix.max_dgram_qlen is lower; UDP has no such limit). Those of a stream that have
 /// rights or other credentials stay apart, and what they hold beside their bytes is bounded so, as Linux does by
 /// charging the buffer of each.
@@ -109,9 +118,17 @@ pub struct State {
     /// Options that are remembered.
     pub options: HashMap<(i32, i32), i32>,
     pub(super) own_creds: Ucred,
+    /// What the inbox holds as [`Socket::charge`] has it.
+    pub(super) charged: usize,
     /// Bytes of a TCP stream that were taken out of the inbox.
     pub(super) taken: u64,
     pub(super) urgent: Option<Urgent>,
+}
+
+impl State {
+    fn buffer(&self, name: i32) -> Option<usize> {
+        self.options.get(&(SOL_SOCKET, name)).and_then(|value| usize::try_from(*value).ok())
+    }
 }
 
 /// A socket.
@@ -240,6 +257,34 @@ impl Socket {
     /// Whether SO_ERROR is set.
     pub fn has_error(&self) -> bool {
         self.state.lock().error.is_some()
+    }
+
+    /// SO_SNDBUF, if it was set.
+    pub(super) fn send_buffer(&self) -> Option<usize> {
+        self.state.lock().buffer(SO_SNDBUF)
+    }
+
+    pub(super) fn peer_send_buffer(&self) -> Option<usize> {
+        let peer = self.state.lock().peer.as_ref().and_then(Weak::upgrade);
+        peer.and_then(|peer| peer.send_buffer())
+    }
+
+    /// What `len` bytes in an inbox count.
+    pub(super) fn charge(&self, len: usize) -> usize {
+        if self.kind == Kind::Stream { len } else { charge(len) }
+    }
+
+    /// The room of an inbox, whose state is given, for what a socket with this SO_SNDBUF sends. AF_UNIX has the
+    /// sender's buffer alone, UDP the receiver's, and TCP both: half of the receiver's is the window.
+    pub(super) fn room(&self, inbox: &State, sender: Option<usize>) -> usize {
+        match (self.family, self.kind) {
+            (AF_UNIX, _) => sender.unwrap_or(ROOM),
+            (_, Kind::Stream) => {
+                let window = inbox.buffer(SO_RCVBUF).unwrap_or(ROOM) / 2;
+                window.saturating_add(sender.unwrap_or(ROOM / 2))
+            }
+            _ => inbox.buffer(SO_RCVBUF).unwrap_or(ROOM),
+        }
     }
 
     /// A remembered option of SOL_SOCKET is on.
@@ -559,7 +604,7 @@ impl FileOps for Socket {
     }
 
     fn poll(&self, _file: &File) -> Ready {
-        let (mut ready, peer, connected) = {
+        let (mut ready, peer, connected, buffer) = {
             let state = self.state.lock();
             let mut ready = Ready::empty();
             if let Some(backlog) = &state.backlog {
@@ -585,12 +630,13 @@ impl FileOps for Socket {
             if over || fresh || state.shut_write {
                 ready |= Ready::OUT | Ready::WRNORM;
             }
-            (ready, state.peer.as_ref().and_then(Weak::upgrade), state.connected)
+            let buffer = state.buffer(SO_SNDBUF);
+            (ready, state.peer.as_ref().and_then(Weak::upgrade), state.connected, buffer)
         };
         let room = match peer {
             Some(peer) => {
                 let state = peer.state.lock();
-                state.bytes < ROOM / 2 && state.inbox.len() < MESSAGES
+                state.charged < peer.room(&state, buffer) / 2 && state.inbox.len() < MESSAGES
             }
             None => self.kind == Kind::Dgram || connected,
         };

@@ -206,6 +206,7 @@ impl Socket {
                 };
                 state.inbox.push_back(message);
                 state.bytes = state.bytes.saturating_add(1);
+                state.charged = state.charged.saturating_add(1);
             }
             state.urgent = Some(Urgent { at, byte: *last, inline, read: false });
         }
@@ -272,7 +273,10 @@ impl Socket {
         if self.family == AF_NETLINK {
             return self.ask_kernel(cx, data, to.map(|(addr, _)| addr));
         }
-        if !stream && data.len() > ROOM.min(if self.family == AF_UNIX { ROOM } else { 65_507 }) {
+        let buffer = self.send_buffer();
+        // A message of AF_UNIX is in the sender's buffer, with 32 bytes beside it.
+        let most = if self.family == AF_UNIX { buffer.unwrap_or(ROOM).saturating_sub(32) } else { 65_507 };
+        if !stream && data.len() > most {
             return Err(Errno::EMSGSIZE.into());
         }
         // What came with the message went with its first bytes.
@@ -303,13 +307,15 @@ impl Socket {
                 // Nobody there: UDP does not know.
                 return Ok(data.len());
             }
-            return if tcp && !shut { Ok(self.hear_reset(data.len())) } else { self.broken(cx, done, flags) };
+            let count = data.len().min(buffer.unwrap_or(ROOM));
+            return if tcp && !shut { Ok(self.hear_reset(count)) } else { self.broken(cx, done, flags) };
         };
         cx.wait_on(&target.queue, Ready::OUT);
         let mut inbox = target.state.lock();
+        let room = target.room(&inbox, buffer);
         if tcp && inbox.ended {
             drop(inbox);
-            return Ok(self.hear_reset(data.len()));
+            return Ok(self.hear_reset(data.len().min(room)));
         }
         if inbox.eof && !tcp {
             drop(inbox);
@@ -318,9 +324,11 @@ impl Socket {
             }
             return self.broken(cx, done, flags);
         }
-        let room = ROOM.saturating_sub(inbox.bytes);
-        let full = !stream && inbox.bytes > 0 && room < data.len() || inbox.inbox.len() >= MESSAGES;
         let udp = self.kind == Kind::Dgram && self.family != AF_UNIX;
+        // A sender may go past its buffer by one message, a receiver may not.
+        let charged = inbox.charged.saturating_add(if udp { target.charge(data.len()).saturating_sub(1) } else { 0 });
+        let full = !stream && !inbox.inbox.is_empty() && charged >= room || inbox.inbox.len() >= MESSAGES;
+        let room = room.saturating_sub(inbox.charged);
         if full && udp {
             return Ok(data.len());
         }
@@ -356,6 +364,7 @@ impl Socket {
                 }
             }
             inbox.bytes = inbox.bytes.saturating_add(part);
+            inbox.charged = inbox.charged.saturating_add(target.charge(part));
             done += part;
         }
         drop(inbox);
@@ -415,6 +424,7 @@ impl Socket {
     ) -> SysResult<Received> {
         let stream = self.kind == Kind::Stream;
         cx.wait_on(&self.queue, Ready::IN);
+        let sender = if flags & MSG_WAITALL != 0 { self.peer_send_buffer() } else { None };
         let mut state = self.state.lock();
         if state.inbox.is_empty() {
             match state.error.take() {
@@ -432,7 +442,7 @@ impl Socket {
             && flags & MSG_WAITALL != 0
             && !nonblocking
             && !state.eof
-            && state.bytes < buf.len().min(ROOM);
+            && state.bytes < buf.len().min(self.room(&state, sender));
         if state.inbox.is_empty() && !(stream && buf.is_empty()) || short {
             if state.eof && state.inbox.is_empty() {
                 return Ok(Received::nothing());
@@ -485,6 +495,7 @@ impl Socket {
                     emptied.push(message);
                 }
                 state.bytes = state.bytes.saturating_sub(taken);
+                state.charged = state.charged.saturating_sub(self.charge(taken));
                 state.taken = state.taken.wrapping_add(taken as u64);
                 if !whole {
                     break;
