@@ -326,7 +326,8 @@ impl Socket {
         }
         let udp = self.kind == Kind::Dgram && self.family != AF_UNIX;
         // A sender may go past its buffer by one message, a receiver may not.
-        let charged = inbox.charged.saturating_add(if udp { target.charge(data.len()).saturating_sub(1) } else { 0 });
+        let charged =
+            inbox.charged.saturating_add(if udp { target.charge(data.len()).saturating_sub(1) } else { 0 });
         let full = !stream && !inbox.inbox.is_empty() && charged >= room || inbox.inbox.len() >= MESSAGES;
         let room = room.saturating_sub(inbox.charged);
         if full && udp {
