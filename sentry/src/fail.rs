@@ -20,6 +20,9 @@ pub enum Fail {
     /// The handler needs a full port (host calls or registers) and this attempt has none: run it again on the
     /// task's own worker.
     NeedPort,
+    /// A tracer is to be shown the event in [`Call::event`](crate::run::Call): run the handler again when it lets the task
+    /// go on.
+    Traced,
     /// The registers were replaced (sigreturn, execve): go on with them as they are.
     Resume,
     /// The task has ended.

@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod mm;
 pub mod net;
 pub mod policy;
+pub mod ptrace;
 mod random;
 pub mod reactor;
 pub mod report;

@@ -2,15 +2,18 @@
 
 use crate::cx::Cx;
 use crate::fail::{Fail, Restart};
+use crate::ptrace::stop;
 use crate::signal::deliver::{self, Outcome};
 use crate::task::Task;
 use crate::time::ticks;
 use crate::wait::{do_later, take_deferred};
-use platform::{Abi, CallError, Event, Port, SyscallRequest, TaskSink, Verdict};
+use platform::{Abi, CallError, Event, Gone, Port, SyscallRequest, TaskSink, Verdict};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use syscall_table::abi::sigaction::{SIGKILL, Siginfo};
+use syscall_table::abi::wait::WaitStatus;
 use syscall_table::errno::Errno;
 
 /// A task's current system call.
@@ -29,6 +32,16 @@ pub struct Call {
     /// The ended call's value when signals must be dealt with before it is returned, and how it restarts if it was
     /// interrupted.
     pub(crate) ended: Option<Ended>,
+    /// The task is in a call (until the stop behind it, if somebody traces it).
+    pub(crate) in_call: bool,
+    /// The stop before this call is still to come.
+    pub(crate) entry: bool,
+    /// A tracer is to be shown this event, with its message.
+    pub(crate) event: Option<(i32, u64)>,
+    /// A signal that the tracer has seen and lets through.
+    pub(crate) injected: Option<Siginfo>,
+    /// The task was killed, and shows its end to a tracer first.
+    pub(crate) ending: Option<WaitStatus>,
     /// A call to be continued by restart_syscall(2): what it was, with its deadline.
     pub(crate) restart_block: Option<RestartBlock>,
     timer: Option<crate::time::TimerId>,
@@ -53,7 +66,7 @@ pub(crate) struct RestartBlock {
 
 impl Call {
     /// The call has ended: what its handler kept goes, and with it its places in futex queues.
-    fn over(&mut self) {
+    pub(crate) fn over(&mut self) {
         self.active = false;
         self.state.clear();
     }
@@ -65,6 +78,7 @@ impl Call {
         self.deadline = None;
         self.state.clear();
         self.ended = None;
+        self.event = None;
     }
 }
 
@@ -91,6 +105,15 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
         return Verdict::Exit;
     }
     let mut call = task.call.lock();
+    if task.tracing.stepping.load(Relaxed) && port.full() {
+        task.tracing.stepping.store(false, Relaxed);
+        if port.single_step(false).is_err() {
+            return gone(task, &mut call);
+        }
+    }
+    if task.tracing.is_held() {
+        return held(task, &mut call, port);
+    }
     match event {
         Event::Started => match crate::task::start::started(task, &mut call, port) {
             Ok(()) => user_return(task, &mut call, port, None),
@@ -106,6 +129,8 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
                 return end(task, &mut call, port, ended);
             }
             task.kernel.report.trace_enter(task, &call);
+            call.in_call = true;
+            call.entry = stop::shows_calls(task);
             attempt_with_port(task, &mut call, port)
         }
         Event::Again => {
@@ -132,11 +157,40 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
     }
 }
 
+/// A traced task that is stopped stays so, until its tracer lets it go on.
+fn held(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) -> Verdict {
+    if !port.full() {
+        task.control().kick();
+        return Verdict::Park;
+    }
+    let Some(resumed) = stop::resumed(task) else { return Verdict::Park };
+    if stop::apply(task, call, port, resumed).is_err() {
+        return gone(task, call);
+    }
+    if let Some(status) = call.ending.take() {
+        crate::task::exit::group(&task.kernel, &task.process, status, Some(task));
+        return leave(task, call);
+    }
+    if call.active && call.ended.is_none() {
+        attempt_with_port(task, call, port)
+    } else {
+        let ended = call.ended.take();
+        user_return(task, call, port, ended)
+    }
+}
+
+/// The host's side has died.
+fn gone(task: &Arc<Task>, call: &mut Call) -> Verdict {
+    crate::task::exit::host_death(task, SIGKILL);
+    leave(task, call)
+}
+
 /// Tries the call until it ends or parks.
 enum Tried {
     Ended(Ended),
     Parked,
     NeedPort,
+    Traced,
     Resume,
     Exit,
 }
@@ -178,6 +232,7 @@ fn attempt(task: &Arc<Task>, call: &mut Call, mut port: Option<&mut dyn Port>) -
                 continue;
             }
             Err(Fail::NeedPort) => return Tried::NeedPort,
+            Err(Fail::Traced) => return Tried::Traced,
             Err(Fail::Resume) => return Tried::Resume,
             Err(Fail::Exit) => return Tried::Exit,
         };
@@ -193,9 +248,35 @@ fn disarm_timer(task: &Task, call: &mut Call) {
 
 fn attempt_with_port(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) -> Verdict {
     disarm_timer(task, call);
-    match attempt(task, call, Some(port)) {
+    loop {
+        if call.entry || call.event.is_some() {
+            if !port.full() {
+                task.control().kick();
+                return Verdict::Park;
+            }
+            let stopped = if std::mem::take(&mut call.entry) {
+                stop::entry(task, call, port)
+            } else {
+                let event = call.event.take().unwrap_or_default();
+                stop::event(task, call, port, event, None)
+            };
+            match stopped {
+                Ok(true) => return Verdict::Park,
+                Ok(false) => {}
+                Err(_) => return gone(task, call),
+            }
+        }
+        let tried = attempt(task, call, Some(&mut *port));
+        if !matches!(tried, Tried::Traced) {
+            return after(task, call, port, tried);
+        }
+    }
+}
+
+fn after(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, tried: Tried) -> Verdict {
+    match tried {
         Tried::Parked => Verdict::Park,
-        Tried::NeedPort => {
+        Tried::NeedPort | Tried::Traced => {
             task.control().kick();
             Verdict::Park
         }
@@ -227,36 +308,37 @@ fn user_return(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, mut ended
     if task.is_dead() {
         return leave(task, call);
     }
+    let traced = task.tracing.is_traced();
+    if traced {
+        match traced_return(task, call, port, &mut ended) {
+            Some(verdict) => return verdict,
+            None => call.ended = None,
+        }
+    } else {
+        call.in_call = false;
+        call.event = None;
+    }
     let interrupted = matches!(ended, Some(Ended::Interrupted(_)));
     // Asked once: a signal that comes now interrupts the task in guest code, and must not find a port without registers.
-    let pending = deliver::pending(task);
+    let pending = deliver::pending(task) || call.injected.is_some();
     if (pending || interrupted) && !port.full() {
         call.ended = ended;
         task.control().kick();
         return Verdict::Park;
     }
     call.ended = None;
-    if pending || interrupted {
-        // A signal's frame goes into memory as the call left it.
-        match port.flush() {
-            Ok(()) => {}
-            Err(CallError::Errno(errno)) => {
-                let value = task.mm().undo(port, errno);
-                if ended.is_some() {
-                    ended = Some(Ended::Value(value));
-                } else if let Ok(mut regs) = port.regs() {
-                    regs.rax = value as u64;
-                    let _ = port.set_regs(&regs);
-                }
-            }
-            Err(CallError::Gone) => return leave(task, call),
-        }
+    // A signal's frame goes into memory as the call left it.
+    if (pending || interrupted) && flush(task, port, &mut ended).is_err() {
+        return leave(task, call);
     }
     if !pending && !interrupted {
         let verdict = match ended {
             Some(Ended::Value(value)) => Verdict::Return(value),
             _ => Verdict::Resume,
         };
+        if traced && stop::step(task, port).is_err() {
+            return gone(task, call);
+        }
         if call.active {
             if let Some(Ended::Value(value)) = ended {
                 task.kernel.report.trace_leave(task, call, Some(value));
@@ -277,10 +359,53 @@ fn user_return(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, mut ended
     // A restart block has taken what it needs.
     call.over();
     match outcome {
+        Outcome::Resume if traced && stop::step(task, port).is_err() => gone(task, call),
         Outcome::Resume => Verdict::Resume,
         Outcome::Exit => leave(task, call),
         // Stopped by job control: parked until continued, then Again comes here with nothing ended.
         Outcome::Stopped => Verdict::Park,
+    }
+}
+
+/// Has what was left to the task made; its failure is that of the call.
+fn flush(task: &Arc<Task>, port: &mut dyn Port, ended: &mut Option<Ended>) -> Result<(), Gone> {
+    match port.flush() {
+        Ok(()) => Ok(()),
+        Err(CallError::Errno(errno)) => {
+            let value = task.mm().undo(port, errno);
+            if ended.is_some() {
+                *ended = Some(Ended::Value(value));
+            } else if let Ok(mut regs) = port.regs() {
+                regs.rax = value as u64;
+                let _ = port.set_regs(&regs);
+            }
+            Ok(())
+        }
+        Err(CallError::Gone) => Err(Gone),
+    }
+}
+
+/// A traced task on its way back: None when it may go on.
+fn traced_return(
+    task: &Arc<Task>,
+    call: &mut Call,
+    port: &mut dyn Port,
+    ended: &mut Option<Ended>,
+) -> Option<Verdict> {
+    if !port.full() {
+        call.ended = *ended;
+        task.control().kick();
+        return Some(Verdict::Park);
+    }
+    if flush(task, port, ended).is_err() {
+        return Some(leave(task, call));
+    }
+    // Kept for when it goes on.
+    call.ended = *ended;
+    match stop::on_return(task, call, port, *ended) {
+        Ok(true) => Some(Verdict::Park),
+        Ok(false) => None,
+        Err(_) => Some(gone(task, call)),
     }
 }
 
@@ -304,14 +429,15 @@ pub fn drain() {
 /// Tries a parked call again on this thread, without a port; hands it to its own worker when it needs one.
 fn resume(task: &Arc<Task>) {
     let mut call = task.call.lock();
-    if task.is_dead() || !call.active || call.ended.is_some() {
+    if task.is_dead() || !call.active || call.ended.is_some() || task.tracing.is_held() {
         task.control().kick();
         return;
     }
     disarm_timer(task, &mut call);
     match attempt(task, &mut call, None) {
         Tried::Parked => {}
-        Tried::Ended(Ended::Value(value)) if !deliver::pending(task) => {
+        Tried::Ended(Ended::Value(value)) if !deliver::pending(task) && !task.tracing.is_traced() => {
+            call.in_call = false;
             task.waiter.disarm();
             task.kernel.report.trace_leave(task, &call, Some(value));
             call.over();
@@ -324,6 +450,6 @@ fn resume(task: &Arc<Task>) {
             call.ended = Some(ended);
             task.control().kick();
         }
-        Tried::NeedPort | Tried::Resume | Tried::Exit => task.control().kick(),
+        Tried::NeedPort | Tried::Traced | Tried::Resume | Tried::Exit => task.control().kick(),
     }
 }

@@ -130,7 +130,7 @@ macro_rules! for_each_syscall {
             [98, getrusage, (who: RusageWho, usage: Out<Rusage>), Full(getrusage::getrusage), ""],
             [99, sysinfo, (info: Out<Sysinfo>), Partial(uname::sysinfo), "no load averages, swap or number of processes"],
             [100, times, (buf: Out<Tms>), Full(getrusage::times), ""],
-            [101, ptrace, (op: PtraceRequest, pid: Pid, addr: Addr, data: u64), Refused(EPERM), "tracing inside the sandbox is not implemented"],
+            [101, ptrace, (op: PtraceRequest, pid: Pid, addr: Addr, data: u64), Partial(ptrace::ptrace), "no hardware breakpoints, no block steps, no text that its protection keeps from being written"],
             [102, getuid, (), Full(getuid::getuid), ""],
             [103, syslog, (kind: SyslogAction, buf: OutBuf, len: i32), Refused(EPERM), "the kernel log is the host's"],
             [104, getgid, (), Full(getuid::getgid), ""],

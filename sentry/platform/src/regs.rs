@@ -39,3 +39,15 @@ pub struct Regs {
 /// Extended processor state (x87, SSE, AVX, …) as it lies in a signal frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct XState(pub Vec<u8>);
+
+impl XState {
+    /// As PTRACE_GETREGSET gives it for NT_X86_XSTATE; its first 512 bytes are what PTRACE_GETFPREGS gives.
+    pub fn regset(&self) -> Vec<u8> {
+        crate::trap::xstate::regset(self)
+    }
+
+    /// The other way. None: the processor would not take it. The length is that of [`regset`](Self::regset).
+    pub fn from_regset(regset: &[u8]) -> Option<XState> {
+        crate::trap::xstate::given(regset)
+    }
+}

@@ -2,12 +2,14 @@
 
 use super::{IGNORED, STOPPING, bit, fault, frame, mask, send};
 use crate::fail::Restart;
+use crate::ptrace::stop;
 use crate::run::{Call, Ended, RestartBlock};
 use crate::task::{Task, exit};
 use platform::{Port, Regs};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use syscall_table::abi::sigaction::*;
+use syscall_table::abi::{PTRACE_EVENT_EXIT, PTRACE_O_TRACEEXIT};
 use syscall_table::abi::wait::WaitStatus;
 use syscall_table::errno::Errno;
 
@@ -23,7 +25,13 @@ pub(crate) enum Outcome {
 
 /// Whether something must be done before guest code goes on: a deliverable signal or a stop. It also ends waiting.
 pub(crate) fn pending(task: &Task) -> bool {
-    task.attention.load(Ordering::SeqCst) || task.process.stopped.load(Ordering::SeqCst) != 0
+    let stops = if task.tracing.is_traced() {
+        // Its tracer has seen the group's stop, or will: then there is a trap.
+        task.tracing.trap.load(Ordering::SeqCst)
+    } else {
+        task.process.stopped.load(Ordering::SeqCst) != 0
+    };
+    stops || task.attention.load(Ordering::SeqCst)
 }
 
 const RESTART_SYSCALL: u64 = 219;
@@ -45,7 +53,26 @@ pub(crate) fn deliver(
         if task.is_dead() {
             return Outcome::Exit;
         }
-        if task.process.stopped.load(Ordering::SeqCst) != 0 {
+        let traced = task.tracing.is_traced();
+        let mut shown = None;
+        let trapped = if !traced {
+            task.process.stopped.load(Ordering::SeqCst) != 0
+        } else if task.tracing.trap.swap(false, Ordering::SeqCst) {
+            match stop::trap(task, call, port, regs, ended) {
+                Ok(stopped) => stopped,
+                Err(_) => return gone(task),
+            }
+        } else if call.injected.is_none() {
+            shown = next(task);
+            match shown.map(|info| stop::signal(task, call, port, regs, ended, info)) {
+                None => false,
+                Some(Ok(stopped)) => stopped,
+                Some(Err(_)) => return gone(task),
+            }
+        } else {
+            false
+        };
+        if trapped {
             // A frame pushed before must not be lost; without one, the registers are as they were.
             if ended.is_none() && port.set_regs(&regs).is_err() {
                 return gone(task);
@@ -53,7 +80,13 @@ pub(crate) fn deliver(
             call.ended = ended;
             return Outcome::Stopped;
         }
-        let Some(info) = next(task) else { break };
+        let taken = call.injected.take().or(shown);
+        let Some(info) = (if traced { taken } else { taken.or_else(|| next(task)) }) else {
+            if traced && pending(task) {
+                continue;
+            }
+            break;
+        };
         let signal = info.si_signo;
         let action = task.process.sighand().get(signal);
         match action.sa_handler {
@@ -68,6 +101,7 @@ pub(crate) fn deliver(
                     send::stop(&task.kernel, &task.process, signal);
                 }
             }
+            SIG_DFL if show_end(task, call, port, WaitStatus::signaled(signal, false)) => return Outcome::Stopped,
             SIG_DFL => {
                 exit::group(&task.kernel, &task.process, WaitStatus::signaled(signal, false), Some(task));
                 return Outcome::Exit;
@@ -111,6 +145,20 @@ pub(crate) fn deliver(
         Ok(()) => Outcome::Resume,
         Err(_) => gone(task),
     }
+}
+
+/// A tracer that wants to see the end of the task does so first.
+fn show_end(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, status: WaitStatus) -> bool {
+    if !task.tracing.wants(PTRACE_O_TRACEEXIT) || task.process.is_exiting() {
+        return false;
+    }
+    let message = u64::from(status.raw.unsigned_abs());
+    let stopped = stop::event(task, call, port, (PTRACE_EVENT_EXIT, message), None);
+    let stopped = stopped.unwrap_or(false);
+    if stopped {
+        call.ending = Some(status);
+    }
+    stopped
 }
 
 /// Makes the registers say EINTR, or run the system call instruction again with this number.

@@ -66,6 +66,11 @@ impl Queue {
         Some((entry.info, entry.mark))
     }
 
+    /// Some of the pending signals, in order of arrival.
+    pub fn infos(&self, skip: usize, count: usize) -> Vec<Siginfo> {
+        self.list.iter().skip(skip).take(count).map(|entry| entry.info).collect()
+    }
+
     /// Drops all signals of a mask.
     pub fn flush(&mut self, mask: u64) {
         if self.set & mask != 0 {

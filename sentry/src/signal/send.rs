@@ -4,6 +4,7 @@ use super::queue::Queue;
 use super::{IGNORED, STOPPING, bit};
 use crate::fail::SysResult;
 use crate::kernel::Kernel;
+use crate::ptrace::stop;
 use crate::task::creds::Creds;
 use crate::task::{Process, Task, exit};
 use crate::time::posix::Mark;
@@ -93,13 +94,16 @@ fn put(
     if signal == SIGCONT {
         flush(process, &threads, STOPPING);
         resume(kernel, process, &threads);
+        threads.iter().filter(|task| task.tracing.is_traced()).for_each(stop::continued);
     } else if bit(signal) & STOPPING != 0 {
         flush(process, &threads, bit(SIGCONT));
     }
     let action = process.sighand().get(signal);
     let ignored = action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL && bit(signal) & IGNORED != 0;
     let blocked = |task: &Arc<Task>| super::mask::get(task) & bit(signal) != 0;
-    if ignored && !target.or(threads.first()).is_some_and(blocked) {
+    // A tracer sees what its tracee ignores.
+    let kept = |task: &Arc<Task>| blocked(task) || task.tracing.is_traced();
+    if ignored && !target.or(threads.first()).is_some_and(kept) {
         return Ok(());
     }
     if mark.is_none() && signal >= SIGRTMIN {
@@ -162,13 +166,22 @@ fn resume(kernel: &Arc<Kernel>, process: &Arc<Process>, threads: &[Arc<Task>]) {
 
 /// Stops a process: its tasks park on their way to guest code.
 pub(crate) fn stop(kernel: &Arc<Kernel>, process: &Arc<Process>, signal: i32) {
-    if process.is_exiting() || process.stopped.swap(signal, Ordering::SeqCst) != 0 {
+    if process.is_exiting() {
         return;
     }
+    let first = process.stopped.swap(signal, Ordering::SeqCst) == 0;
     for task in process.threads() {
-        task.notify();
+        let traced = task.tracing.is_traced();
+        if traced {
+            task.tracing.trap.store(true, Ordering::SeqCst);
+        }
+        if first || traced {
+            task.notify();
+        }
     }
-    job_event(kernel, process, Some(signal));
+    if first {
+        job_event(kernel, process, Some(signal));
+    }
 }
 
 /// Tells the parent of a stop or, with None, of a continuation.
@@ -181,6 +194,10 @@ fn job_event(kernel: &Arc<Kernel>, process: &Arc<Process>, stopped: Option<i32>)
     let told = {
         let mut tree = kernel.tree.lock();
         let Some(node) = tree.nodes.get_mut(&process.pid) else { return };
+        if stopped.is_some() && node.tracer == Some(node.parent) {
+            // The parent sees the tracee's own stop, not the same a second time.
+            return;
+        }
         node.stop_event = stopped;
         node.cont_event = stopped.is_none();
         let status = stopped.map_or(WaitStatus::continued(), WaitStatus::stopped);

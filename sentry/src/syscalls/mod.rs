@@ -57,6 +57,7 @@ pub mod pipe;
 pub mod poll;
 pub mod prctl;
 pub mod process_vm_readv;
+pub mod ptrace;
 pub mod read;
 pub mod readlink;
 pub mod rename;

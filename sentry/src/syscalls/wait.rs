@@ -110,7 +110,7 @@ fn info(change: &Change) -> Siginfo {
     } else if let Some(signal) = status.term_signal() {
         (if status.raw & WCOREFLAG != 0 { CLD_DUMPED } else { CLD_KILLED }, signal)
     } else if let Some(signal) = status.stop_signal().filter(|_| !status.is_continued()) {
-        (CLD_STOPPED, signal)
+        (if change.trapped { CLD_TRAPPED } else { CLD_STOPPED }, signal)
     } else {
         (CLD_CONTINUED, SIGCONT)
     };

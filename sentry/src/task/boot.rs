@@ -116,6 +116,8 @@ impl Kernel {
                     creator: INIT,
                     subreaper: false,
                     zombie: None,
+                    tracer: None,
+                    ghosts: 0,
                     stop_event: None,
                     cont_event: false,
                     uid,

@@ -7,10 +7,13 @@ use super::{Parts, Process, Task, exit};
 use crate::cx::Cx;
 use crate::fail::{Fail, Restart, SysResult};
 use crate::kernel::Kernel;
+use crate::ptrace::{links, stop};
 use crate::wait::{Ready, WaitQueue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use syscall_table::abi::clone::*;
+use syscall_table::abi::sigaction::SIGCHLD;
+use syscall_table::abi::ptrace::*;
 use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_NOFILE, RLIMIT_NPROC};
 use syscall_table::errno::Errno;
 
@@ -57,6 +60,7 @@ const KNOWN: u64 = CLONE_VM
     | CLONE_UNTRACED
     | CLONE_CHILD_SETTID
     | CLONE_IO
+    | CLONE_PTRACE
     | CLONE_CLEAR_SIGHAND;
 
 /// Flags for new namespaces: refused as to a user without rights.
@@ -75,7 +79,35 @@ const TASK_SIZE: u64 = 0x7fff_ffff_f000;
 
 #[derive(Default)]
 struct Waiting {
-    child: Option<(i32, Arc<Vfork>)>,
+    child: Option<(i32, Option<Arc<Vfork>>)>,
+    /// A tracer has seen the end of the wait.
+    shown: bool,
+}
+
+/// The event that a tracer may want to see (ptrace(2), PTRACE_SETOPTIONS).
+fn event(request: &Request) -> (u64, i32) {
+    if request.flags & CLONE_VFORK != 0 {
+        (PTRACE_O_TRACEVFORK, PTRACE_EVENT_VFORK)
+    } else if request.exit_signal != SIGCHLD {
+        (PTRACE_O_TRACECLONE, PTRACE_EVENT_CLONE)
+    } else {
+        (PTRACE_O_TRACEFORK, PTRACE_EVENT_FORK)
+    }
+}
+
+/// The child is there: its parent goes on, at once or when the child of vfork lets it.
+fn go_on(cx: &mut Cx, pid: i32, vfork: Option<Arc<Vfork>>) -> SysResult {
+    let Some(vfork) = vfork else { return Ok(pid as u64) };
+    cx.wait_on(&vfork.queue, Ready::IN);
+    if !vfork.done.load(Ordering::SeqCst) {
+        return cx.block(Restart::Uninterruptible);
+    }
+    let shown = std::mem::replace(&mut cx.state::<Waiting>().shown, true);
+    let message = pid as u64;
+    if !shown && stop::ask(cx.task, cx.call, PTRACE_O_TRACEVFORKDONE, PTRACE_EVENT_VFORK_DONE, message) {
+        return Err(Fail::Traced);
+    }
+    Ok(pid as u64)
 }
 
 fn check(request: &Request) -> SysResult<()> {
@@ -92,10 +124,7 @@ fn check(request: &Request) -> SysResult<()> {
     if flags & NAMESPACES != 0 {
         return Err(Fail::gap(Errno::EPERM, format!("clone flags {:#x}: new namespace", flags & NAMESPACES)));
     }
-    if flags & CLONE_PTRACE != 0 {
-        return Err(Fail::gap(Errno::EINVAL, "clone flag CLONE_PTRACE"));
-    }
-    let bad = flags & !(KNOWN | CLONE_PTRACE) != 0
+    let bad = flags & !KNOWN != 0
         || has(CLONE_SIGHAND) && !has(CLONE_VM)
         || has(CLONE_THREAD) && !has(CLONE_SIGHAND)
         || has(CLONE_CLEAR_SIGHAND | CLONE_SIGHAND)
@@ -111,25 +140,18 @@ fn check(request: &Request) -> SysResult<()> {
 /// Makes the child; for CLONE_VFORK blocks until it lets go of the memory.
 pub(crate) fn clone(cx: &mut Cx, request: &Request) -> SysResult {
     if let Some((pid, vfork)) = cx.state::<Waiting>().child.clone() {
-        cx.wait_on(&vfork.queue, Ready::IN);
-        if vfork.done.load(Ordering::SeqCst) {
-            return Ok(pid as u64);
-        }
-        return cx.block(Restart::Uninterruptible);
+        return go_on(cx, pid, vfork);
     }
     check(request)?;
     let (child, vfork) = create(cx, request)?;
     let pid = child.tid();
     child.control().start();
-    match vfork {
-        None => Ok(pid as u64),
-        Some(vfork) => {
-            cx.wait_on(&vfork.queue, Ready::IN);
-            let done = vfork.done.load(Ordering::SeqCst);
-            cx.state::<Waiting>().child = Some((pid, vfork));
-            if done { Ok(pid as u64) } else { cx.block(Restart::Uninterruptible) }
-        }
+    cx.state::<Waiting>().child = Some((pid, vfork.clone()));
+    let (option, event) = event(request);
+    if request.flags & CLONE_UNTRACED == 0 && stop::ask(cx.task, cx.call, option, event, pid as u64) {
+        return Err(Fail::Traced);
     }
+    go_on(cx, pid, vfork)
 }
 
 fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vfork>>)> {
@@ -246,7 +268,7 @@ struct Place(i32, Arc<Kernel>);
 impl Place {
     fn new(kernel: &Arc<Kernel>, uid: u32) -> SysResult<Place> {
         let mut tree = kernel.tree.lock();
-        if tree.tasks.len() + tree.making.len() >= kernel.config.max_tasks {
+        if tree.counted() >= kernel.config.max_tasks {
             return Err(Errno::EAGAIN.into());
         }
         let tid = tree.new_pid()?;
@@ -335,7 +357,12 @@ fn enter(parent: &Arc<Task>, child: &Arc<Task>, request: &Request) -> bool {
     if parent.process.is_exiting() {
         return false;
     }
+    let shown = request.flags & CLONE_UNTRACED == 0 && parent.tracing.wants(event(request).0);
+    let traced = parent.tracing.is_traced() && (shown || request.flags & CLONE_PTRACE != 0);
     if request.flags & CLONE_THREAD != 0 {
+        if traced {
+            links::inherit(&mut tree, parent, child);
+        }
         return true;
     }
     let Some(node) = tree.nodes.get(&parent.process.pid) else { return false };
@@ -360,11 +387,16 @@ fn enter(parent: &Arc<Task>, child: &Arc<Task>, request: &Request) -> bool {
             creator: parent.tid(),
             subreaper: false,
             zombie: None,
+            tracer: None,
+            ghosts: 0,
             stop_event: None,
             cont_event: false,
             uid,
         },
     );
+    if traced {
+        links::inherit(&mut tree, parent, child);
+    }
     drop(tree);
     crate::time::posix::watch_limit(&parent.kernel, &child.process);
     parent.kernel.report.born(child.process.pid, parent_pid);

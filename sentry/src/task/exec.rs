@@ -6,6 +6,7 @@ use super::{Task, exit};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::mm::Mm;
+use crate::ptrace::stop;
 use crate::signal::{NO_STACK, send};
 use crate::vfs::file::File;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use syscall_table::abi::getauxval::*;
 use syscall_table::abi::getrlimit::RLIMIT_STACK;
 use syscall_table::abi::mmap::*;
 use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
-use syscall_table::abi::sigaction::{SIGKILL, Siginfo};
+use syscall_table::abi::ptrace::*;
+use syscall_table::abi::sigaction::{SI_USER, SIGKILL, SIGTRAP, Siginfo};
 use syscall_table::errno::Errno;
 
 /// A program to be loaded.
@@ -59,6 +61,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
     cx.port()?;
     let prepared = prepare(cx, file, program)?;
     let task = cx.task.clone();
+    let old_tid = task.tid();
     if !claim(&task) {
         return Err(Fail::Exit);
     }
@@ -86,9 +89,25 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
     drop(old);
     exit::release_vfork(&task);
     match load(cx, prepared) {
-        Ok(()) => Err(Fail::Resume),
+        Ok(()) => {
+            show(cx, old_tid);
+            Err(Fail::Resume)
+        }
         // The old program is gone: there is nobody to return the error to.
         Err(_) => Err(die(&task)),
+    }
+}
+
+/// Tells a tracer: by an event, or as of old by a signal.
+fn show(cx: &mut Cx, old_tid: i32) {
+    let task = cx.task.clone();
+    if !task.tracing.is_traced() {
+        return;
+    }
+    let told = stop::ask(&task, cx.call, PTRACE_O_TRACEEXEC, PTRACE_EVENT_EXEC, old_tid as u64);
+    if !told && !task.tracing.is_seized() {
+        let uid = task.creds().uid;
+        send::to_task(&task, Siginfo::kill(SIGTRAP, SI_USER, task.process.pid, uid));
     }
 }
 
@@ -210,7 +229,7 @@ fn claim(task: &Arc<Task>) -> bool {
     }
     for other in process.threads() {
         if !Arc::ptr_eq(&other, task) {
-            exit::retire(&task.kernel, &other);
+            exit::replace(&task.kernel, &other);
         }
     }
     // The one that calls execve becomes the leader, whatever it was.

@@ -6,12 +6,16 @@
 use super::clone::Vfork;
 use super::tree::{Ending, FIRST, INIT, State};
 use super::{Process, Task};
+use crate::cx::Cx;
+use crate::fail::{Fail, SysResult};
 use crate::kernel::Kernel;
 use crate::mm::Mm;
+use crate::ptrace::{links, stop};
 use crate::signal::send;
 use crate::wait::Ready;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use syscall_table::abi::ptrace::*;
 use syscall_table::abi::sigaction::*;
 use syscall_table::abi::wait::WaitStatus;
 
@@ -21,11 +25,35 @@ pub(crate) fn host_death(task: &Arc<Task>, signal: i32) {
     group(&task.kernel, &task.process, WaitStatus::signaled(signal, false), None);
 }
 
+/// exit(2) of the one task, or of all; a tracer that wants to see it does so first.
+///
+/// # Errors
+/// Always: Traced, then Exit.
+pub(crate) fn by_call(cx: &mut Cx, status: i32, all: bool) -> SysResult {
+    let task = cx.task.clone();
+    let shown = std::mem::replace(&mut cx.state::<Shown>().0, true);
+    let message = u64::from(WaitStatus::exited(status).raw.unsigned_abs());
+    if !shown && stop::ask(&task, cx.call, PTRACE_O_TRACEEXIT, PTRACE_EVENT_EXIT, message) {
+        return Err(Fail::Traced);
+    }
+    if all {
+        group(&task.kernel, &task.process, WaitStatus::exited(status), Some(&task));
+    } else {
+        single(&task, status);
+    }
+    Err(Fail::Exit)
+}
+
+/// The tracer has seen that the task ends.
+#[derive(Default)]
+struct Shown(bool);
+
 /// exit(2): ends one task; with the last one the process. The caller is the task itself and returns
 /// [`Fail::Exit`](crate::fail::Fail::Exit).
-pub(crate) fn single(task: &Arc<Task>, status: i32) {
+fn single(task: &Arc<Task>, status: i32) {
     let process = &task.process;
     let status = WaitStatus::exited(status);
+    task.tracing.status.store(status.raw, Ordering::SeqCst);
     if task.tid() == process.pid {
         process.leader_status.store(status.raw, Ordering::SeqCst);
     }
@@ -72,7 +100,7 @@ pub(crate) fn group(
         }
     }
     for task in &threads {
-        end_task(kernel, task, by.is_some_and(|by| Arc::ptr_eq(by, task)));
+        end_task(kernel, task, by.is_some_and(|by| Arc::ptr_eq(by, task)), false);
     }
     drop(threads);
     process.exe_file.lock().take();
@@ -94,11 +122,16 @@ pub(crate) fn leave_memory(task: &Arc<Task>, ends: bool) {
 
 /// Ends one task without ending its process: out of the tree, everything it held released.
 pub(crate) fn retire(kernel: &Arc<Kernel>, task: &Arc<Task>) {
-    end_task(kernel, task, false);
+    end_task(kernel, task, false, false);
+}
+
+/// As [`retire`], by another task of the group that calls execve(2): the leader's number is that one's then.
+pub(crate) fn replace(kernel: &Arc<Kernel>, task: &Arc<Task>) {
+    end_task(kernel, task, false, true);
 }
 
 /// `leaves`: by itself, so that what it was the last to use ends with its verdict, after its parent has been told.
-fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool) {
+fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool) {
     if !task.mark_dead() {
         return;
     }
@@ -106,11 +139,12 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool) {
     // A mask that is lent now is none of the slot's next task.
     drop(task.signals.lock());
     let mm = task.mm();
-    let last_user = {
+    let (last_user, told) = {
         let mut tree = kernel.tree.lock();
+        let told = links::tracee_ends(&mut tree, task, replaced);
         tree.tasks.remove(&task.tid());
         task.process.threads.lock().retain(|t| !Arc::ptr_eq(t, task));
-        tree.mm_put(&mm)
+        (tree.mm_put(&mm), told)
     };
     super::usage::leave(task);
     if task.tid() == task.process.pid {
@@ -136,6 +170,10 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool) {
     drop(files);
     *task.mm.lock() = Mm::gone(&mm);
     drop(mm);
+    links::tracer_ends(kernel, task);
+    if let Some((tracer, info)) = told {
+        links::tell(kernel, &tracer, info, false);
+    }
 }
 
 /// Lets a vfork parent go on.
@@ -148,14 +186,27 @@ pub(crate) fn release_vfork(task: &Task) {
 }
 
 /// What the end of a process means for others.
-struct Aftermath {
+#[derive(Default)]
+pub(crate) struct Aftermath {
     signals: Vec<(Arc<Process>, Siginfo)>,
     wake: Vec<Arc<Process>>,
 }
 
+impl Aftermath {
+    /// Does it. No lock but a call's is held.
+    pub(crate) fn carry_out(self, kernel: &Arc<Kernel>) {
+        for parent in &self.wake {
+            parent.child_wait.wake(Ready::IN);
+        }
+        for (target, info) in self.signals {
+            send::to_process(kernel, &target, info);
+        }
+    }
+}
+
 /// The process has no tasks left: it becomes a zombie, its children get a new parent, its parent learns of it.
 fn finish(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
-    let mut after = Aftermath { signals: Vec::new(), wake: Vec::new() };
+    let mut after = Aftermath::default();
     if process.pid != FIRST {
         crate::tty::job::leader_ends(kernel, process);
     }
@@ -174,17 +225,12 @@ fn finish(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
         }
         hang_up_orphans(&tree, process.pid, sid, pgid, &mut after);
         if process.pid != FIRST {
-            tell_parent(&mut tree, process.pid, &mut after);
+            tell(&mut tree, process.pid, &mut after);
         }
-    }
-    for parent in &after.wake {
-        parent.child_wait.wake(Ready::IN);
     }
     process.exit_wait.wake(Ready::IN);
     process.child_wait.wake(Ready::IN);
-    for (target, info) in after.signals {
-        send::to_process(kernel, &target, info);
-    }
+    after.carry_out(kernel);
     if process.pid == FIRST {
         kernel.tree.set_ending(Ending::Status(status));
         shut_down(kernel);
@@ -210,14 +256,15 @@ fn adopt(tree: &mut State, child: i32, reaper: i32, after: &mut Aftermath) {
         }
         None => return,
     };
-    if reaper == INIT && zombie {
+    let watched = tree.nodes.get(&child).is_some_and(|node| node.tracer.is_some() || node.ghosts > 0);
+    if reaper == INIT && zombie && !watched {
         tree.forget(child);
         return;
     }
     if let Some(parent) = tree.nodes.get_mut(&reaper) {
         parent.children.push(child);
     }
-    if zombie {
+    if zombie && !watched {
         tell_parent(tree, child, after);
     }
 }
@@ -268,6 +315,25 @@ impl super::tree::Node {
     }
 }
 
+/// A zombie's tracer or, when it has none, its parent learns of it; nobody as long as tracees among its tasks are not
+/// waited for.
+pub(crate) fn tell(tree: &mut State, pid: i32, after: &mut Aftermath) {
+    let Some(node) = tree.nodes.get(&pid) else { return };
+    if node.ghosts > 0 {
+        return;
+    }
+    let Some(tracer) = node.tracer.filter(|tracer| *tracer != node.parent) else {
+        return tell_parent(tree, pid, after);
+    };
+    let Some(tracer) = tree.nodes.get(&tracer).map(|n| n.process.clone()) else { return };
+    if let Some(status) = node.zombie
+        && tracer.sighand().get(SIGCHLD).sa_handler != SIG_IGN
+    {
+        after.signals.push((tracer.clone(), node.child_info(status)));
+    }
+    after.wake.push(tracer);
+}
+
 /// A zombie's parent: signal and wake-up, or reaped at once when it does not want to know.
 fn tell_parent(tree: &mut State, pid: i32, after: &mut Aftermath) {
     let Some(node) = tree.nodes.get(&pid) else { return };
@@ -280,7 +346,7 @@ fn tell_parent(tree: &mut State, pid: i32, after: &mut Aftermath) {
     let mut reap = false;
     if signal == SIGCHLD {
         let ignored = action.sa_handler == SIG_IGN;
-        reap = ignored || action.sa_flags & SA_NOCLDWAIT != 0;
+        reap = node.tracer.is_none() && (ignored || action.sa_flags & SA_NOCLDWAIT != 0);
         if ignored {
             signal = 0;
         }

@@ -85,6 +85,8 @@ pub struct Task {
     pub parks: AtomicU64,
     /// Nanoseconds of CPU time when it last asked for them.
     pub cpu_seen: AtomicU64,
+    /// Who traces it, and its stops.
+    pub tracing: crate::ptrace::Tracing,
     /// True once the task has ended.
     dead: AtomicBool,
     control: OnceLock<Arc<dyn TaskControl>>,
@@ -308,6 +310,7 @@ impl Task {
             sleeps_deeply: AtomicBool::new(false),
             parks: AtomicU64::new(0),
             cpu_seen: AtomicU64::new(0),
+            tracing: Default::default(),
             dead: AtomicBool::new(false),
             control: OnceLock::new(),
             me: me.clone(),
@@ -379,11 +382,11 @@ impl Task {
 
     /// Whether calls of this task need not come to the sentry.
     pub(crate) fn answers_itself(&self) -> bool {
-        !self.kernel.report.tracing()
+        !self.kernel.report.tracing() && !self.tracing.is_traced()
     }
 
     /// Lets the platform answer by itself what is this task's own affair; to be told anew when any of it changes. Not
-    /// under a trace, which shows every call.
+    /// where somebody watches its calls.
     pub(crate) fn tell_own(&self) {
         if self.answers_itself() {
             let c = self.creds();
@@ -441,7 +444,9 @@ impl TaskSink for Sink {
     }
 
     fn code(&self, addr: u64, len: u64, f: &mut dyn FnMut(i32)) {
-        if let Some(task) = self.0.upgrade() {
+        if let Some(task) = self.0.upgrade()
+            && !task.tracing.is_traced()
+        {
             task.mm().code(addr, len, f);
         }
     }

@@ -82,6 +82,10 @@ pub struct Node {
     pub cont_event: bool,
     /// Real user id, for siginfo and waits.
     pub uid: u32,
+    /// Pid of the process that traces its leader (ptrace(2)).
+    pub tracer: Option<i32>,
+    /// Tracees among its other tasks that have ended and that nobody has waited for: it is no zombie before that.
+    pub ghosts: usize,
 }
 
 /// The tree's contents, under its lock.
@@ -93,6 +97,8 @@ pub struct State {
     pub tasks: HashMap<i32, Arc<Task>>,
     /// Numbers of tasks that are being made, and whose they are.
     pub making: HashMap<i32, u32>,
+    /// Who traces whom.
+    pub links: Vec<crate::ptrace::links::Link>,
     last: i32,
     /// Numbers have been given a second time: any may be in use.
     wrapped: bool,
@@ -119,6 +125,7 @@ impl State {
                 && (self.tasks.contains_key(&next)
                     || self.making.contains_key(&next)
                     || self.nodes.contains_key(&next)
+                    || self.links.iter().any(|link| link.task.tid() == next)
                     || self.nodes.values().any(|n| n.pgid == next || n.sid == next));
             if !used {
                 return Ok(next);
@@ -198,8 +205,15 @@ impl State {
         self.reap(pid);
     }
 
+    /// Tasks that count: the living, those that are being made, and ended tracees that nobody has waited for.
+    pub(crate) fn counted(&self) -> usize {
+        let ended = self.links.iter().filter(|link| link.end.is_some()).count();
+        self.tasks.len().saturating_add(self.making.len()).saturating_add(ended)
+    }
+
     /// Takes a zombie out for good.
     pub(crate) fn reap(&mut self, pid: i32) {
+        self.links.retain(|link| link.task.process.pid != pid);
         if let Some(node) = self.nodes.remove(&pid)
             && let Some(parent) = self.nodes.get_mut(&node.parent)
         {

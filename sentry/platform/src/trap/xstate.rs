@@ -146,3 +146,29 @@ pub fn to_regset(state: &XState, len: usize) -> Vec<u8> {
     copy(LEGACY.min(size)..size);
     regset
 }
+
+/// What PTRACE_GETREGSET gives for NT_X86_XSTATE: the standard format, with the machine's features in the bytes that are
+/// software's.
+pub fn regset(state: &XState) -> Vec<u8> {
+    let machine = machine();
+    let mut regset = to_regset(state, machine.size);
+    if let Some(to) = regset.get_mut(SW..SW + 8) {
+        to.copy_from_slice(&machine.features.to_le_bytes());
+    }
+    regset
+}
+
+/// The state that PTRACE_SETREGSET asks for; None if it is none that the processor would take. `regset` is as long as
+/// [`regset`] makes one.
+pub fn given(regset: &[u8]) -> Option<XState> {
+    let machine = machine();
+    if machine.size > LEGACY {
+        let header = regset.get(LEGACY..LEGACY + HEADER)?;
+        let reserved = header.get(8..)?.iter().any(|byte| *byte != 0);
+        if word64(regset, LEGACY) & !machine.features != 0 || reserved {
+            return None;
+        }
+    }
+    let state = from_regset(regset);
+    acceptable(&state.0).then_some(state)
+}

@@ -17,7 +17,10 @@ impl Task {
         if self.is_dead() {
             return 'Z';
         }
-        if self.process.stopped.load(SeqCst) != 0 {
+        if self.tracing.is_stopped() {
+            return 't';
+        }
+        if self.process.stopped.load(SeqCst) != 0 && !self.tracing.is_traced() {
             return 'T';
         }
         match self.waiter.is_parked() {
@@ -248,6 +251,7 @@ fn cpu(subject: &Subject, whole: bool) -> platform::CpuTime {
 fn word(letter: char) -> &'static str {
     match letter {
         'T' => "stopped",
+        't' => "tracing stop",
         'R' => "running",
         'Z' => "zombie",
         'D' => "disk sleep",
@@ -278,7 +282,8 @@ pub(super) fn status(subject: &Subject) -> Vec<u8> {
     line("Ngid", "0".into());
     line("Pid", id.to_string());
     line("PPid", ppid.to_string());
-    line("TracerPid", "0".into());
+    let tracer = task.and_then(|task| task.tracing.tracer()).map_or(0, |tracer| tracer.tid());
+    line("TracerPid", tracer.to_string());
     line("Uid", format!("{}\t{}\t{}\t{}", c.uid, c.euid, c.suid, c.fsuid));
     line("Gid", format!("{}\t{}\t{}\t{}", c.gid, c.egid, c.sgid, c.fsgid));
     line("FDSize", task.map_or(0, |t| t.files().numbers().last().map_or(0, |n| n + 1).max(64)).to_string());

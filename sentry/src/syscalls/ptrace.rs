@@ -1,0 +1,424 @@
+//! ptrace(2).
+
+use crate::args::*;
+use crate::cx::Cx;
+use crate::fail::{Fail, SysResult};
+use crate::ptrace::links::{self, How};
+use crate::ptrace::regs;
+use crate::ptrace::{Kind, Resumed, State, Stop, Tracer, stop};
+use crate::signal::{bit, mask, send};
+use crate::task::access::may_inspect;
+use crate::task::{Task, tree};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use syscall_table::abi::ptrace::*;
+use syscall_table::abi::readv::Iovec;
+use syscall_table::abi::sigaction::{NSIG, SIGKILL, SIGTRAP, Siginfo};
+use syscall_table::errno::Errno;
+use zerocopy::IntoBytes;
+
+pub fn ptrace(cx: &mut Cx, op: PtraceRequest, pid: Pid, addr: Addr, data: u64) -> SysResult {
+    let (op, pid, addr) = (op.bits(), pid.raw(), addr.addr());
+    match op {
+        PTRACE_TRACEME => traceme(cx),
+        PTRACE_ATTACH => attach(cx, pid, How { seized: false, options: 0 }),
+        PTRACE_SEIZE => seize(cx, pid, addr, data),
+        PTRACE_KILL => kill(cx, pid),
+        PTRACE_INTERRUPT => interrupt(cx, pid),
+        _ => {
+            let tracee = tracee(cx, pid)?;
+            of_stopped(cx, &tracee, op, addr, data)
+        }
+    }
+}
+
+/// The caller is traced by its parent.
+fn traceme(cx: &mut Cx) -> SysResult {
+    let task = cx.task;
+    let mut tree = cx.kernel().tree.lock();
+    let node = tree.node(task.process.pid)?;
+    let (parent, creator) = (node.parent, node.creator);
+    let own = tree.tasks.get(&creator).filter(|t| t.process.pid == parent).cloned();
+    let process = tree.nodes.get(&parent).map(|n| n.process.clone());
+    let Some(tracer) = own.or_else(|| process.and_then(|p| p.any_thread())) else {
+        drop(tree);
+        return Err(Fail::gap(Errno::EPERM, "PTRACE_TRACEME of a child of init"));
+    };
+    if !may_inspect(&tracer, task) || !links::attach(&mut tree, &tracer, task, How { seized: false, options: 0 })
+    {
+        return Err(Errno::EPERM.into());
+    }
+    drop(tree);
+    task.control().no_answers();
+    Ok(0)
+}
+
+fn attach(cx: &mut Cx, pid: i32, how: How) -> SysResult {
+    let found = {
+        let tree = cx.kernel().tree.lock();
+        let zombie = tree.nodes.contains_key(&pid);
+        (tree.tasks.get(&pid).cloned(), zombie)
+    };
+    let task = match found {
+        (Some(task), _) => task,
+        (None, true) => return Err(Errno::EPERM.into()),
+        (None, false) if pid == tree::INIT => return Err(Errno::EPERM.into()),
+        (None, false) => return Err(Errno::ESRCH.into()),
+    };
+    if Arc::ptr_eq(&task.process, &cx.task.process) || !may_inspect(cx.task, &task) {
+        return Err(Errno::EPERM.into());
+    }
+    if !links::attach(&mut cx.kernel().tree.lock(), cx.task, &task, how) {
+        return Err(Errno::EPERM.into());
+    }
+    links::begin(&task, how.seized);
+    Ok(0)
+}
+
+fn seize(cx: &mut Cx, pid: i32, addr: u64, options: u64) -> SysResult {
+    let known = pid == tree::INIT || {
+        let tree = cx.kernel().tree.lock();
+        tree.tasks.contains_key(&pid) || tree.nodes.contains_key(&pid)
+    };
+    if !known {
+        return Err(Errno::ESRCH.into());
+    }
+    if addr != 0 || !links::known(options) {
+        return Err(Errno::EIO.into());
+    }
+    suspends(options)?;
+    attach(cx, pid, How { seized: true, options })
+}
+
+fn suspends(options: u64) -> SysResult<()> {
+    if options & PTRACE_O_SUSPEND_SECCOMP != 0 {
+        return Err(Fail::gap(Errno::EPERM, "PTRACE_O_SUSPEND_SECCOMP"));
+    }
+    Ok(())
+}
+
+/// A task that the caller traces, whatever it does.
+fn own(cx: &Cx, pid: i32) -> SysResult<Arc<Task>> {
+    let task = cx.kernel().tree.task(pid)?;
+    if traces(cx, &task.tracing.lock()) { Ok(task) } else { Err(Errno::ESRCH.into()) }
+}
+
+fn traces(cx: &Cx, state: &State) -> bool {
+    state.by.as_ref().is_some_and(|by| std::ptr::eq(by.task.as_ptr(), Arc::as_ptr(cx.task)))
+}
+
+/// A task that the caller traces and that is stopped.
+fn tracee(cx: &Cx, pid: i32) -> SysResult<Arc<Task>> {
+    let task = own(cx, pid)?;
+    let stopped = task.tracing.lock().stop.as_ref().is_some_and(|stop| !stop.listening);
+    if stopped { Ok(task) } else { Err(Errno::ESRCH.into()) }
+}
+
+/// Works on the stop of a tracee.
+///
+/// # Errors
+/// ESRCH when it has been killed meanwhile; `f`'s.
+fn with<T>(task: &Task, f: impl FnOnce(&mut Tracer, &mut Stop) -> SysResult<T>) -> SysResult<T> {
+    let mut state = task.tracing.lock();
+    let State { by: Some(by), stop: Some(stop), .. } = &mut *state else { return Err(Errno::ESRCH.into()) };
+    f(by, stop)
+}
+
+fn kill(cx: &mut Cx, pid: i32) -> SysResult {
+    match own(cx, pid) {
+        Ok(task) => {
+            send::to_process(cx.kernel(), &task.process, Siginfo::kernel(SIGKILL));
+            Ok(0)
+        }
+        Err(fail) => {
+            let tree = cx.kernel().tree.lock();
+            // One that has ended needs no killing.
+            let ended = tree.links.iter().any(|link| Arc::ptr_eq(&link.by, cx.task) && link.task.tid() == pid);
+            if ended { Ok(0) } else { Err(fail) }
+        }
+    }
+}
+
+fn interrupt(cx: &mut Cx, pid: i32) -> SysResult {
+    let task = own(cx, pid)?;
+    if !task.tracing.is_seized() {
+        return Err(Errno::EIO.into());
+    }
+    stop::again(&task);
+    Ok(0)
+}
+
+fn of_stopped(cx: &mut Cx, task: &Arc<Task>, op: i64, addr: u64, data: u64) -> SysResult {
+    match op {
+        PTRACE_PEEKTEXT | PTRACE_PEEKDATA => {
+            let mut word = [0; 8];
+            task.space().read(addr, &mut word).map_err(|_| Errno::EIO)?;
+            cx.copy_out(data, &word)?;
+        }
+        PTRACE_POKETEXT | PTRACE_POKEDATA => {
+            task.space().write(addr, &data.to_le_bytes()).map_err(|_| Errno::EIO)?;
+        }
+        PTRACE_PEEKUSR => {
+            let value = with(task, |by, stop| regs::peek(by, stop, addr))?;
+            cx.write_value(data, &value)?;
+        }
+        PTRACE_POKEUSR => with(task, |by, stop| regs::poke(by, stop, addr, data))?,
+        PTRACE_CONT
+        | PTRACE_SYSCALL
+        | PTRACE_SINGLESTEP
+        | PTRACE_SYSEMU
+        | PTRACE_SYSEMU_SINGLESTEP => resume(cx, task, op, data)?,
+        PTRACE_DETACH => {
+            let signal = signal(data)?;
+            links::detach(cx.kernel(), task, signal);
+        }
+        PTRACE_LISTEN => listen(task)?,
+        PTRACE_GETREGS => get(cx, data, regs::REGS, with(task, |_, stop| Ok(stop.regs))?.as_bytes())?,
+        PTRACE_SETREGS => {
+            let mut bytes = [0; regs::REGS];
+            cx.copy_in(data, &mut bytes)?;
+            with(task, |_, stop| regs::set(stop, &bytes))?;
+        }
+        PTRACE_GETFPREGS => {
+            let state = with(task, |_, stop| Ok(stop.xstate.regset()))?;
+            get(cx, data, regs::FPREGS, &state)?;
+        }
+        PTRACE_SETFPREGS => {
+            let mut bytes = [0; regs::FPREGS];
+            cx.copy_in(data, &mut bytes)?;
+            with(task, |_, stop| regs::set_fp(stop, &bytes))?;
+        }
+        PTRACE_GETREGSET => get_set(cx, task, addr, data)?,
+        PTRACE_SETREGSET => set_set(cx, task, addr, data)?,
+        PTRACE_SETOPTIONS | PTRACE_OLDSETOPTIONS => {
+            if !links::known(data) {
+                return Err(Errno::EINVAL.into());
+            }
+            suspends(data)?;
+            with(task, |by, _| {
+                by.options = data;
+                Ok(())
+            })?;
+        }
+        PTRACE_GETEVENTMSG => {
+            let message = with(task, |by, _| Ok(by.message))?;
+            cx.write_value(data, &message)?;
+        }
+        PTRACE_GETSIGINFO => {
+            let info = with(task, |_, stop| stop.info.ok_or(Errno::EINVAL.into()))?;
+            cx.write_value(data, &info)?;
+        }
+        PTRACE_SETSIGINFO => {
+            let new: Siginfo = cx.read_value(data)?;
+            with(task, |_, stop| {
+                *stop.info.as_mut().ok_or(Errno::EINVAL)? = new;
+                Ok(())
+            })?;
+        }
+        PTRACE_PEEKSIGINFO => return pending(cx, task, addr, data),
+        PTRACE_GETSIGMASK | PTRACE_SETSIGMASK if addr != 8 => return Err(Errno::EINVAL.into()),
+        PTRACE_GETSIGMASK => {
+            let own = {
+                let signals = task.signals.lock();
+                signals.saved_mask.unwrap_or(signals.mask)
+            };
+            cx.write_value(data, &own)?;
+        }
+        PTRACE_SETSIGMASK => {
+            let new: u64 = cx.read_value(data)?;
+            task.signals.lock().saved_mask = None;
+            mask::set(task, new);
+        }
+        PTRACE_GET_SYSCALL_INFO => return call_info(cx, task, addr, data),
+        // As a kernel without rseq(2), which this one is.
+        PTRACE_GET_RSEQ_CONFIGURATION => return Err(Errno::EIO.into()),
+        PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG => {
+            // It is always off.
+            if addr != 32 {
+                return Err(Errno::EINVAL.into());
+            }
+            cx.copy_out(data, &[0; 32])?;
+        }
+        PTRACE_ARCH_PRCTL => return arch_prctl(cx, task, data, addr),
+        PTRACE_SINGLEBLOCK
+        | PTRACE_GET_THREAD_AREA
+        | PTRACE_SET_THREAD_AREA
+        | PTRACE_SECCOMP_GET_FILTER
+        | PTRACE_SECCOMP_GET_METADATA
+        | PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG
+        | PTRACE_SET_SYSCALL_INFO => {
+            let name = PTRACE_REQUESTS.iter().find(|(_, nr)| *nr == op).map_or("", |(name, _)| *name);
+            return Err(Fail::gap(Errno::EIO, format!("ptrace {name}")));
+        }
+        _ => return Err(Errno::EIO.into()),
+    }
+    Ok(0)
+}
+
+fn signal(data: u64) -> SysResult<i32> {
+    let signal = i32::try_from(data).map_err(|_| Errno::EIO)?;
+    if signal == 0 || bit(signal) != 0 && signal <= NSIG { Ok(signal) } else { Err(Errno::EIO.into()) }
+}
+
+fn resume(cx: &mut Cx, task: &Arc<Task>, op: i64, data: u64) -> SysResult<()> {
+    let signal = signal(data)?;
+    let tracer = (cx.task.process.pid, cx.task.creds().uid);
+    {
+        let mut state = task.tracing.lock();
+        let State { by: Some(by), stop, resumed } = &mut *state else { return Err(Errno::ESRCH.into()) };
+        let stop = stop.take().ok_or(Errno::ESRCH)?;
+        by.syscalls = op == PTRACE_SYSCALL;
+        by.emulate = matches!(op, PTRACE_SYSEMU | PTRACE_SYSEMU_SINGLESTEP);
+        by.step = matches!(op, PTRACE_SINGLESTEP | PTRACE_SYSEMU_SINGLESTEP);
+        *resumed = Some(Box::new(Resumed { stop: *stop, signal, tracer }));
+    }
+    task.control().kick();
+    Ok(())
+}
+
+fn listen(task: &Arc<Task>) -> SysResult<()> {
+    let notified = with(task, |by, stop| {
+        if !by.seized || stop.code >> 8 != PTRACE_EVENT_STOP {
+            return Err(Errno::EIO.into());
+        }
+        stop.listening = true;
+        Ok(task.tracing.trap.load(SeqCst))
+    })?;
+    if notified {
+        stop::again(task);
+    }
+    Ok(())
+}
+
+fn get(cx: &mut Cx, to: u64, len: usize, bytes: &[u8]) -> SysResult<()> {
+    cx.copy_out(to, bytes.get(..len).unwrap_or(bytes))
+}
+
+const NT_PRSTATUS: u64 = 1;
+const NT_PRFPREG: u64 = 2;
+const NT_X86_XSTATE: u64 = 0x202;
+
+/// Bytes of a set, or EINVAL.
+fn set_of(task: &Task, kind: u64) -> SysResult<Vec<u8>> {
+    with(task, |_, stop| match kind {
+        NT_PRSTATUS => Ok(stop.regs.as_bytes().to_vec()),
+        NT_PRFPREG => {
+            let mut state = stop.xstate.regset();
+            state.truncate(regs::FPREGS);
+            Ok(state)
+        }
+        NT_X86_XSTATE => Ok(stop.xstate.regset()),
+        _ => Err(Errno::EINVAL.into()),
+    })
+}
+
+/// The range that a request is about, as long as the set at most.
+fn range(cx: &mut Cx, at: u64, whole: usize) -> SysResult<(u64, usize)> {
+    let iov: Iovec = cx.read_value(at)?;
+    if iov.iov_len % 8 != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok((iov.iov_base, usize::try_from(iov.iov_len).unwrap_or(usize::MAX).min(whole)))
+}
+
+fn get_set(cx: &mut Cx, task: &Task, kind: u64, at: u64) -> SysResult<()> {
+    let bytes = set_of(task, kind)?;
+    let (base, len) = range(cx, at, bytes.len())?;
+    get(cx, base, len, &bytes)?;
+    cx.write_value(at.wrapping_add(8), &(len as u64))
+}
+
+fn set_set(cx: &mut Cx, task: &Task, kind: u64, at: u64) -> SysResult<()> {
+    let whole = set_of(task, kind)?.len();
+    let (base, len) = range(cx, at, whole)?;
+    let mut bytes = vec![0; len];
+    cx.copy_in(base, &mut bytes)?;
+    with(task, |_, stop| match kind {
+        NT_PRSTATUS => regs::set(stop, &bytes),
+        NT_PRFPREG if len != whole => Err(Errno::EINVAL.into()),
+        NT_PRFPREG => regs::set_fp(stop, &bytes),
+        _ => regs::set_xstate(stop, &bytes),
+    })?;
+    cx.write_value(at.wrapping_add(8), &(len as u64))
+}
+
+/// struct ptrace_peeksiginfo_args.
+const SHARED: u32 = 1;
+
+fn pending(cx: &mut Cx, task: &Task, addr: u64, data: u64) -> SysResult {
+    let [low, high, flags, count]: [u32; 4] = cx.read_value(addr)?;
+    if flags & !SHARED != 0 || count > i32::MAX as u32 {
+        return Err(Errno::EINVAL.into());
+    }
+    let skip = usize::try_from(u64::from(high) << 32 | u64::from(low)).unwrap_or(usize::MAX);
+    let list: Vec<Siginfo> = if flags & SHARED != 0 {
+        task.process.pending.lock().queue.infos(skip, count as usize)
+    } else {
+        task.signals.lock().queue.infos(skip, count as usize)
+    };
+    for (at, info) in list.iter().enumerate() {
+        let to = data.wrapping_add((at as u64).wrapping_mul(size_of::<Siginfo>() as u64));
+        match cx.write_value(to, info) {
+            Err(fail) if at == 0 => return Err(fail),
+            Err(_) => return Ok(at as u64),
+            Ok(()) => {}
+        }
+    }
+    Ok(list.len() as u64)
+}
+
+const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+
+/// struct ptrace_syscall_info.
+fn call_info(cx: &mut Cx, task: &Task, size: u64, to: u64) -> SysResult {
+    let bytes = with(task, |by, stop| {
+        let shows = stop.info.is_some_and(|info| info.si_code == SIGTRAP | 0x80);
+        let op = match (shows, stop.kind) {
+            (true, Kind::Entry) => 1u8,
+            (true, Kind::Exit) => 2,
+            _ => 0,
+        };
+        let _ = by;
+        let r = &stop.regs;
+        let mut bytes = vec![op, 0, 0, 0];
+        bytes.extend(AUDIT_ARCH_X86_64.to_le_bytes());
+        let mut words = vec![r.rip, r.rsp];
+        match op {
+            1 => words.extend([r.orig_rax, r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9]),
+            2 => words.push(r.rax),
+            _ => {}
+        }
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        if op == 2 {
+            bytes.push(u8::from((-4095..0).contains(&(r.rax as i64))));
+        }
+        Ok(bytes)
+    })?;
+    let len = bytes.len().min(usize::try_from(size).unwrap_or(usize::MAX));
+    get(cx, to, len, &bytes)?;
+    Ok(bytes.len() as u64)
+}
+
+const ARCH_SET_GS: u64 = 0x1001;
+const ARCH_SET_FS: u64 = 0x1002;
+const ARCH_GET_FS: u64 = 0x1003;
+const ARCH_GET_GS: u64 = 0x1004;
+/// Places of fs_base and gs_base in struct user_regs_struct.
+const FS_BASE: u64 = 21 * 8;
+const GS_BASE: u64 = 22 * 8;
+
+fn arch_prctl(cx: &mut Cx, task: &Task, option: u64, arg: u64) -> SysResult {
+    let place = if matches!(option, ARCH_SET_FS | ARCH_GET_FS) { FS_BASE } else { GS_BASE };
+    match option {
+        ARCH_GET_FS | ARCH_GET_GS => {
+            let base = with(task, |by, stop| regs::peek(by, stop, place))?;
+            cx.write_value(arg, &base)?;
+            Ok(0)
+        }
+        ARCH_SET_FS | ARCH_SET_GS => {
+            let set = with(task, |by, stop| regs::poke(by, stop, place, arg));
+            set.map(|()| 0).map_err(|_| Errno::EPERM.into())
+        }
+        _ => Err(Fail::gap(Errno::EINVAL, "ptrace PTRACE_ARCH_PRCTL option")),
+    }
+}
