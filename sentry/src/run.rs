@@ -111,6 +111,7 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
             return gone(task, &mut call);
         }
     }
+    crate::ptrace::force::run(task, port);
     if task.tracing.is_held() {
         return held(task, &mut call, port);
     }

@@ -292,6 +292,12 @@ pub trait Port {
     /// can write: they are as true as the guest wants.
     fn rusage(&mut self, thread: bool) -> Result<Rusage, CallError>;
 
+    /// Puts all code back that the platform has replaced in the task's space. False: not yet, others run there. May be
+    /// called again.
+    fn put_back(&mut self) -> bool {
+        true
+    }
+
     /// Runs guest code for one instruction after the verdict, then reports a SIGTRAP exception
     /// (code TRAP_TRACE). For ptrace inside the sandbox.
     fn single_step(&mut self, on: bool) -> Result<(), CallError>;
@@ -364,6 +370,11 @@ pub trait Space: Send + Sync {
 
     /// Writes guest memory.
     fn write(&self, addr: u64, data: &[u8]) -> Result<(), MemFault>;
+
+    /// As [`read`](Self::read), with what the program's own code was where the platform has replaced some.
+    fn read_code(&self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault> {
+        self.read(addr, buf)
+    }
 
     /// Reads into several host buffers / from several guest ranges at once where that is cheaper.
     fn readv(&self, guest: &[(u64, usize)], buf: &mut [u8]) -> Result<(), MemFault> {

@@ -8,6 +8,7 @@
 
 pub mod area;
 mod flight;
+mod force;
 pub mod layout;
 pub(crate) mod limits;
 mod lock;
@@ -42,6 +43,10 @@ pub struct Mm {
     /// Unique in the sandbox.
     pub id: u64,
     room: limits::Room,
+    /// A task in it is or was traced: the platform leaves its code alone.
+    pub(crate) watched: std::sync::atomic::AtomicBool,
+    /// What code the platform had replaced before is put back.
+    pub(crate) plain: std::sync::atomic::AtomicBool,
     /// Contexts of io_setup(2).
     pub aio: crate::ipc::aio::Contexts,
 }
@@ -101,7 +106,15 @@ impl Mm {
     fn with(space: Arc<dyn Space>, layout: Layout) -> Arc<Mm> {
         let id = NEXT_ID.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let room = limits::Room::default();
-        Arc::new(Mm { space, layout: Lock::new(Level::Mm, layout), id, room, aio: Default::default() })
+        Arc::new(Mm {
+            space,
+            layout: Lock::new(Level::Mm, layout),
+            id,
+            room,
+            watched: Default::default(),
+            plain: Default::default(),
+            aio: Default::default(),
+        })
     }
 
     /// An empty record for a task that has left this space.
@@ -158,13 +171,13 @@ impl Mm {
     }
 
     /// Where the stack is; mappings go below it. The whole range is mapped at once, without reserving memory: it
-    /// costs only what is touched.
-    pub fn set_stack(&self, start: u64, end: u64) {
+    /// costs only what is touched. `anywhere`: the distance is random.
+    pub fn set_stack(&self, start: u64, end: u64, anywhere: bool) {
         let mut layout = self.layout.lock();
         layout.stack = (start, end);
         // Room to grow when the limit is raised, and some more at random (mmap_base: at least 128 MiB).
         let gap = end.saturating_sub(start).max(128 << 20);
-        layout.base = end.saturating_sub(gap).saturating_sub(1 << 20).saturating_sub(random(1 << 16) * PAGE);
+        layout.base = end.saturating_sub(gap).saturating_sub(1 << 20).saturating_sub(if anywhere { random(1 << 16) * PAGE } else { 0 });
     }
 
     /// Where the heap begins.

@@ -22,6 +22,7 @@
 //!
 //! Locks: [`Tracing`]'s contents are a `Field`; the tracer never takes a tracee's call.
 
+pub(crate) mod force;
 pub(crate) mod links;
 pub(crate) mod regs;
 pub(crate) mod stop;

@@ -44,6 +44,12 @@ struct Look {
 
 /// Stops the task if somebody traces it; it is to be parked then. `regs` is what the tracer sees.
 fn enter(task: &Arc<Task>, port: &mut dyn Port, regs: Regs, look: Look) -> Result<bool, Gone> {
+    let mm = task.mm();
+    mm.watched.store(true, SeqCst);
+    if !mm.plain.load(SeqCst) {
+        // Where others run now, at a later stop.
+        mm.plain.store(port.put_back(), SeqCst);
+    }
     let xstate = port.xstate()?;
     task.waiter.disarm();
     let tracer = {

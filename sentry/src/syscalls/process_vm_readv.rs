@@ -114,7 +114,7 @@ fn copy(cx: &mut Cx, mm: &Mm, mut local: Cursor<'_>, mut remote: Cursor<'_>, wri
                     }
                 },
                 (_, false) => {
-                    let got = mm.space.read(there, part).map_or_else(|fault| fault.done, |()| want);
+                    let got = mm.space.read_code(there, part).map_or_else(|fault| fault.done, |()| want);
                     cx.copy_out(here, part.get(..got).unwrap_or_default())?;
                     got
                 }

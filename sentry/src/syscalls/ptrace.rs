@@ -4,7 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::ptrace::links::{self, How};
-use crate::ptrace::regs;
+use crate::ptrace::{force, regs};
 use crate::ptrace::{Kind, Resumed, State, Stop, Tracer, stop};
 use crate::signal::{bit, mask, send};
 use crate::task::access::may_inspect;
@@ -151,12 +151,11 @@ fn interrupt(cx: &mut Cx, pid: i32) -> SysResult {
 fn of_stopped(cx: &mut Cx, task: &Arc<Task>, op: i64, addr: u64, data: u64) -> SysResult {
     match op {
         PTRACE_PEEKTEXT | PTRACE_PEEKDATA => {
-            let mut word = [0; 8];
-            task.space().read(addr, &mut word).map_err(|_| Errno::EIO)?;
+            let word = memory(cx, task, addr, None)?;
             cx.copy_out(data, &word)?;
         }
         PTRACE_POKETEXT | PTRACE_POKEDATA => {
-            task.space().write(addr, &data.to_le_bytes()).map_err(|_| Errno::EIO)?;
+            memory(cx, task, addr, Some(data))?;
         }
         PTRACE_PEEKUSR => {
             let value = with(task, |by, stop| regs::peek(by, stop, addr))?;
@@ -253,6 +252,22 @@ fn of_stopped(cx: &mut Cx, task: &Arc<Task>, op: i64, addr: u64, data: u64) -> S
         _ => return Err(Errno::EIO.into()),
     }
     Ok(0)
+}
+
+/// Reads a word of the tracee, or writes one.
+fn memory(cx: &mut Cx, task: &Arc<Task>, addr: u64, new: Option<u64>) -> SysResult<[u8; 8]> {
+    let mm = task.mm();
+    // Nothing of the platform's own.
+    addr.checked_add(8).filter(|end| *end <= mm.layout.lock().end()).ok_or(Errno::EIO)?;
+    let mut word = new.unwrap_or_default().to_le_bytes();
+    let done = match new {
+        Some(_) => mm.space.write(addr, &word),
+        None => mm.space.read_code(addr, &mut word),
+    };
+    if done.is_err() {
+        force::transfer(cx, task, &mm, addr, &mut word, new.is_some())?;
+    }
+    Ok(word)
 }
 
 fn signal(data: u64) -> SysResult<i32> {

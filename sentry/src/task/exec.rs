@@ -283,8 +283,18 @@ fn become_new(task: &Task, gain: &Gain) {
     }
 }
 
-/// A random multiple of a page below 2^bits pages.
-fn random_pages(bits: u32) -> u64 {
+/// ADDR_NO_RANDOMIZE of personality(2).
+const NO_RANDOMIZE: u32 = 0x004_0000;
+
+fn fixed(task: &Task) -> bool {
+    task.process.personality.load(Ordering::Relaxed) & NO_RANDOMIZE != 0
+}
+
+/// A random multiple of a page below 2^bits pages, or none.
+fn random_pages(task: &Task, bits: u32) -> u64 {
+    if fixed(task) {
+        return 0;
+    }
     (u64::from_le_bytes(crate::random::bytes()) & ((1u64 << bits) - 1)) * PAGE
 }
 
@@ -299,7 +309,7 @@ fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
 
     // The stack first, at the top: everything else goes below.
     let wanted = task.process.limit(RLIMIT_STACK).clamp(LEAST_STACK, 1 << 30);
-    let stack_top = range.end.saturating_sub(PAGE * 16).saturating_sub(random_pages(18));
+    let stack_top = range.end.saturating_sub(PAGE * 16).saturating_sub(random_pages(&task, 18));
     let stack_size = page_up(wanted);
     let stack_base = page_down(stack_top.saturating_sub(stack_size));
     let mut prot = PROT_READ | PROT_WRITE;
@@ -308,7 +318,7 @@ fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
     }
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_GROWSDOWN;
     mm.set_room(&task.process);
-    mm.set_stack(stack_base, stack_top);
+    mm.set_stack(stack_base, stack_top, !fixed(&task));
     // Whatever the limit of the address space says of the part that is mapped ahead.
     mm.set_stack_used(0);
     // One hand-over for all mappings, if the platform can do that.
@@ -316,13 +326,13 @@ fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
     mm.map_fixed(cx.port()?, stack_base, stack_top.saturating_sub(stack_base), prot, flags, None)?;
     let mut tails = Vec::new();
 
-    let bias = place(&mm, &program.image, program.interp.is_some())?;
+    let bias = place(&task, &mm, &program.image, program.interp.is_some())?;
     map_image(cx, &mm, &program.file, &program.image, bias, &mut tails)?;
-    mm.set_brk(page_up(program.image.end.wrapping_add(bias)).saturating_add(random_pages(13)));
+    mm.set_brk(page_up(program.image.end.wrapping_add(bias)).saturating_add(random_pages(&task, 13)));
     let mut entry = program.image.entry.wrapping_add(bias);
     let mut base = 0;
     if let Some((file, image)) = &program.interp {
-        base = place(&mm, image, false)?;
+        base = place(&task, &mm, image, false)?;
         map_image(cx, &mm, file, image, base, &mut tails)?;
         entry = image.entry.wrapping_add(base);
         // Only the program itself stays busy.
@@ -364,14 +374,14 @@ fn name(task: &Task, program: Prepared) {
 }
 
 /// Where an image goes: what is to be added to its addresses.
-fn place(mm: &Mm, image: &Image, low: bool) -> SysResult<u64> {
+fn place(task: &Task, mm: &Mm, image: &Image, low: bool) -> SysResult<u64> {
     if !image.relocatable {
         return Ok(0);
     }
     let size = image.end.saturating_sub(image.start);
     let at = if low {
         // Programs with an interpreter go low, far from the interpreter and with room for the break.
-        (PIE_BASE + random_pages(28)) & !(image.align - 1)
+        (PIE_BASE + random_pages(task, 28)) & !(image.align - 1)
     } else {
         let at = mm.choose(size.checked_add(image.align).ok_or(Errno::ENOMEM)?)?;
         at.checked_add(image.align - 1).ok_or(Errno::ENOMEM)? & !(image.align - 1)

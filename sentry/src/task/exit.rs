@@ -170,6 +170,7 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
     drop(files);
     *task.mm.lock() = Mm::gone(&mm);
     drop(mm);
+    crate::ptrace::force::abandon(task);
     links::tracer_ends(kernel, task);
     if let Some((tracer, info)) = told {
         links::tell(kernel, &tracer, info, false);

@@ -87,6 +87,8 @@ pub struct Task {
     pub cpu_seen: AtomicU64,
     /// Who traces it, and its stops.
     pub tracing: crate::ptrace::Tracing,
+    /// What others want done with its memory.
+    pub(crate) errands: crate::ptrace::force::Errands,
     /// True once the task has ended.
     dead: AtomicBool,
     control: OnceLock<Arc<dyn TaskControl>>,
@@ -311,6 +313,7 @@ impl Task {
             parks: AtomicU64::new(0),
             cpu_seen: AtomicU64::new(0),
             tracing: Default::default(),
+            errands: Default::default(),
             dead: AtomicBool::new(false),
             control: OnceLock::new(),
             me: me.clone(),
@@ -444,10 +447,11 @@ impl TaskSink for Sink {
     }
 
     fn code(&self, addr: u64, len: u64, f: &mut dyn FnMut(i32)) {
-        if let Some(task) = self.0.upgrade()
-            && !task.tracing.is_traced()
-        {
-            task.mm().code(addr, len, f);
+        if let Some(task) = self.0.upgrade() {
+            let mm = task.mm();
+            if !task.tracing.is_traced() && !mm.watched.load(Ordering::SeqCst) {
+                mm.code(addr, len, f);
+            }
         }
     }
 }

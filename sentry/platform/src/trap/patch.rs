@@ -119,6 +119,18 @@ impl Sites {
         }
     }
 
+    /// Puts what was there before into bytes that were read from this address.
+    pub fn originals(&self, addr: u64, buf: &mut [u8]) {
+        for site in self.within(addr, buf.len() as u64) {
+            for (at, byte) in (site.at..).zip(site.was) {
+                let place = at.checked_sub(addr).and_then(|at| usize::try_from(at).ok());
+                if let Some(to) = place.and_then(|place| buf.get_mut(place)) {
+                    *to = byte;
+                }
+            }
+        }
+    }
+
     /// Sites in a range.
     fn within(&self, start: u64, len: u64) -> Vec<Rewritten> {
         let end = start.saturating_add(len);
@@ -245,6 +257,30 @@ pub fn restore(port: &mut TrapPort<'_>, start: u64, len: u64) {
         port.poke(pages(site.at), site.prot, site.at, &site.was);
         process.sites.lock().forget(&process.ctl, site.at, 1);
     }
+}
+
+/// Puts all code back, unless other tasks of the process run.
+pub fn put_back(task: &Arc<Task>, port: &mut TrapPort<'_>) -> bool {
+    let process = port.process().clone();
+    let sites = process.sites.lock().within(0, u64::MAX);
+    if sites.is_empty() {
+        return true;
+    }
+    // Nor is a task added.
+    let (others, _all) = process.others(task);
+    let mut held = Vec::with_capacity(others.len());
+    for other in &others {
+        match other.try_lock() {
+            Some(st) if st.run != Run::Running => held.push(st),
+            _ => return false,
+        }
+    }
+    for site in sites {
+        port.poke(pages(site.at), site.prot, site.at, &site.was);
+        process.sites.lock().forget(&process.ctl, site.at, 1);
+    }
+    drop(held);
+    true
 }
 
 /// What a gate does with a call, by number: these need registers or host calls, so they trap at once.

@@ -623,6 +623,11 @@ impl Port for TrapPort<'_> {
         Ok(crate::cputime::from_bytes(&bytes))
     }
 
+    fn put_back(&mut self) -> bool {
+        let task = self.task;
+        patch::put_back(task, self)
+    }
+
     fn single_step(&mut self, on: bool) -> Result<(), CallError> {
         self.need_bell()?;
         let mut regs = self.load().regs;

@@ -494,6 +494,12 @@ impl Space for Process {
         Ok(())
     }
 
+    fn read_code(&self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault> {
+        let read = self.read(addr, buf);
+        self.sites.lock().originals(addr, buf);
+        read
+    }
+
     fn write(&self, addr: u64, data: &[u8]) -> Result<(), MemFault> {
         let mut done = 0;
         while let Some(rest) = data.get(done..).filter(|rest| !rest.is_empty()) {

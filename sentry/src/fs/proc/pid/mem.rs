@@ -3,6 +3,7 @@
 use super::{PidFile, Who};
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::ptrace::force;
 use crate::task::Task;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps, Written};
@@ -24,6 +25,11 @@ impl Mem {
     }
 }
 
+/// Bytes up to the end of the page: what is reached in spite of its protection is reached by pages.
+fn page_rest(addr: u64) -> usize {
+    4096 - (addr & 4095) as usize
+}
+
 impl FileOps for Mem {
     fn read(&self, cx: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
         // As Linux: without memory it reads as empty.
@@ -35,10 +41,15 @@ impl FileOps for Mem {
         let Some(part) = buf.get_mut(..len).filter(|part| !part.is_empty()) else {
             return Err(Errno::EIO.into());
         };
-        match mm.space.read(offset, part) {
+        match mm.space.read_code(offset, part) {
             Ok(()) => Ok(len),
             Err(fault) if fault.done > 0 => Ok(fault.done.min(len)),
-            Err(_) => Err(Errno::EIO.into()),
+            Err(_) => {
+                let len = page_rest(offset).min(len);
+                let part = part.get_mut(..len).unwrap_or_default();
+                force::transfer(cx, &task, &mm, offset, part, false)?;
+                Ok(len)
+            }
         }
     }
 
@@ -51,7 +62,12 @@ impl FileOps for Mem {
         let count = match mm.space.write(offset, part) {
             Ok(()) => len,
             Err(fault) if fault.done > 0 => fault.done.min(len),
-            Err(_) => return Err(Errno::EIO.into()),
+            Err(_) => {
+                let len = page_rest(offset).min(len);
+                let mut part = part.get(..len).unwrap_or_default().to_vec();
+                force::transfer(cx, &task, &mm, offset, &mut part, true)?;
+                len
+            }
         };
         Ok(Written { count, end: offset.saturating_add(count as u64) })
     }
