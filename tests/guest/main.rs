@@ -27,6 +27,8 @@ verbs! {
     mqueue
     aio
     once
+    ptrace
+    ptrace_events
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.
@@ -42,6 +44,7 @@ const HELPERS: &[(&str, Helper)] = &[
 ];
 
 mod hostile;
+mod tracee;
 
 /// Says what io_uring_setup answers, three times.
 fn io_uring_three_times(_: &[String]) -> i32 {

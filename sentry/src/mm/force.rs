@@ -1,7 +1,7 @@
 //! Memory reached in spite of its protection (ptrace(2), /proc/PID/mem).
 
-use super::layout::PAGE;
 use super::Mm;
+use super::layout::PAGE;
 use crate::fail::SysResult;
 use platform::Port;
 use syscall_table::abi::{PROT_READ, PROT_WRITE};
@@ -12,7 +12,13 @@ impl Mm {
     ///
     /// # Errors
     /// EIO where nothing is mapped, or what is shared is not writable.
-    pub(crate) fn force(&self, port: &mut dyn Port, addr: u64, data: &mut [u8], write: bool) -> SysResult<()> {
+    pub(crate) fn force(
+        &self,
+        port: &mut dyn Port,
+        addr: u64,
+        data: &mut [u8],
+        write: bool,
+    ) -> SysResult<()> {
         let end = addr.checked_add(data.len() as u64).ok_or(Errno::EIO)?;
         let (layout, ..) = self.quiet(port, |_| Ok((addr & !(PAGE - 1), end)))?;
         let mut at = addr;
@@ -31,8 +37,7 @@ impl Mm {
             if lifted {
                 port.mprotect(start, pages, area.prot | need | PROT_READ).map_err(|_| Errno::EIO)?;
             }
-            let moved =
-                if write { self.space.write(at, part) } else { self.space.read_code(at, part) };
+            let moved = if write { self.space.write(at, part) } else { self.space.read_code(at, part) };
             if lifted {
                 port.mprotect(start, pages, area.prot).map_err(|_| Errno::EIO)?;
             }

@@ -177,7 +177,11 @@ impl Mm {
         layout.stack = (start, end);
         // Room to grow when the limit is raised, and some more at random (mmap_base: at least 128 MiB).
         let gap = end.saturating_sub(start).max(128 << 20);
-        layout.base = end.saturating_sub(gap).saturating_sub(1 << 20).saturating_sub(if anywhere { random(1 << 16) * PAGE } else { 0 });
+        layout.base = end.saturating_sub(gap).saturating_sub(1 << 20).saturating_sub(if anywhere {
+            random(1 << 16) * PAGE
+        } else {
+            0
+        });
     }
 
     /// Where the heap begins.

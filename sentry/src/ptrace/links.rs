@@ -52,7 +52,7 @@ pub(crate) fn attach(tree: &mut State, tracer: &Arc<Task>, task: &Arc<Task>, how
         syscalls: false,
         emulate: false,
         step: false,
-        debug: [0; 4],
+        debug: super::regs::DEBUG_INITIAL,
     }));
     true
 }
@@ -61,9 +61,10 @@ pub(crate) fn attach(tree: &mut State, tracer: &Arc<Task>, task: &Arc<Task>, how
 pub(crate) fn inherit(tree: &mut State, parent: &Task, child: &Arc<Task>) {
     let Some((tracer, how)) = ({
         let state = parent.tracing.lock();
-        state.by.as_ref().and_then(|by| {
-            Some((by.task.upgrade()?, How { seized: by.seized, options: by.options }))
-        })
+        state
+            .by
+            .as_ref()
+            .and_then(|by| Some((by.task.upgrade()?, How { seized: by.seized, options: by.options })))
     }) else {
         return;
     };
@@ -117,7 +118,8 @@ pub(crate) fn tracer_ends(kernel: &Arc<Kernel>, tracer: &Arc<Task>) {
             let own = Arc::ptr_eq(&link.by, tracer);
             if own {
                 let ghost = link.end.is_some();
-                if ghost || link.task.is_dead() { &mut ended } else { &mut living }.push((link.task.clone(), ghost));
+                if ghost || link.task.is_dead() { &mut ended } else { &mut living }
+                    .push((link.task.clone(), ghost));
             }
             !own
         });
@@ -155,7 +157,11 @@ pub(crate) fn forget(tree: &mut State, task: &Arc<Task>, ghost: bool, after: &mu
 }
 
 /// A task has ended that leads no group, or the leader alone: what its tracer hears. The tree is locked.
-pub(crate) fn tracee_ends(tree: &mut State, task: &Arc<Task>, replaced: bool) -> Option<(Arc<Process>, Siginfo)> {
+pub(crate) fn tracee_ends(
+    tree: &mut State,
+    task: &Arc<Task>,
+    replaced: bool,
+) -> Option<(Arc<Process>, Siginfo)> {
     if !task.tracing.is_traced() {
         return None;
     }

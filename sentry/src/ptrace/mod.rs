@@ -88,8 +88,8 @@ pub(crate) struct Tracer {
     pub(crate) emulate: bool,
     /// It goes one instruction at a time.
     pub(crate) step: bool,
-    /// DR0 to DR3 as the tracer set them: without effect as long as DR7 enables none.
-    pub(crate) debug: [u64; 4],
+    /// DR0 to DR7 as the tracer sees them: without effect as long as DR7 enables none.
+    pub(crate) debug: [u64; 8],
 }
 
 /// Why a task is stopped.

@@ -10,10 +10,12 @@ use zerocopy::{FromBytes, IntoBytes};
 pub(crate) const REGS: usize = size_of::<Regs>();
 /// Bytes of struct user_fpregs_struct.
 pub(crate) const FPREGS: usize = 512;
-/// Bytes of struct user.
-const USER: u64 = 912;
+/// Bytes of the kernel's struct user.
+const USER: u64 = 928;
 /// Offset of u_debugreg in struct user.
 const DEBUG: u64 = 848;
+/// What debug registers read as before anybody has set them: DR6 has its reserved bits.
+pub(crate) const DEBUG_INITIAL: [u64; 8] = [0, 0, 0, 0, 0, 0, 0xffff_0ff0, 0];
 /// One past the highest user address.
 const TASK_SIZE: u64 = 0x7fff_ffff_f000;
 /// eflags that a tracer can change: CF, PF, AF, ZF, SF, TF, DF, OF, NT, RF, AC.
@@ -120,13 +122,12 @@ pub(crate) fn poke(by: &mut Tracer, stop: &mut Stop, addr: u64, value: u64) -> S
             let _ = index;
             Err(Errno::EINVAL.into())
         }
-        index @ 0..4 => {
+        index @ (0..4 | 6) => {
             if let Some(word) = by.debug.get_mut(index) {
                 *word = value;
             }
             Ok(())
         }
-        6 => Ok(()),
         7 if value & 0xff == 0 => Ok(()),
         // As on a processor whose breakpoints are all in use.
         7 => Err(Fail::gap(Errno::ENOSPC, "hardware breakpoint (DR7)")),

@@ -9,8 +9,8 @@ use platform::{Port, Regs};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use syscall_table::abi::sigaction::*;
-use syscall_table::abi::{PTRACE_EVENT_EXIT, PTRACE_O_TRACEEXIT};
 use syscall_table::abi::wait::WaitStatus;
+use syscall_table::abi::{PTRACE_EVENT_EXIT, PTRACE_O_TRACEEXIT};
 use syscall_table::errno::Errno;
 
 /// What became of a task after its signals were looked at.
@@ -101,7 +101,9 @@ pub(crate) fn deliver(
                     send::stop(&task.kernel, &task.process, signal);
                 }
             }
-            SIG_DFL if show_end(task, call, port, WaitStatus::signaled(signal, false)) => return Outcome::Stopped,
+            SIG_DFL if show_end(task, call, port, WaitStatus::signaled(signal, false)) => {
+                return Outcome::Stopped;
+            }
             SIG_DFL => {
                 exit::group(&task.kernel, &task.process, WaitStatus::signaled(signal, false), Some(task));
                 return Outcome::Exit;

@@ -4,8 +4,8 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::ptrace::links::{self, How};
-use crate::ptrace::{force, regs};
 use crate::ptrace::{Kind, Resumed, State, Stop, Tracer, stop};
+use crate::ptrace::{force, regs};
 use crate::signal::{bit, mask, send};
 use crate::task::access::may_inspect;
 use crate::task::{Task, tree};
@@ -44,12 +44,13 @@ fn traceme(cx: &mut Cx) -> SysResult {
         drop(tree);
         return Err(Fail::gap(Errno::EPERM, "PTRACE_TRACEME of a child of init"));
     };
-    if !may_inspect(&tracer, task) || !links::attach(&mut tree, &tracer, task, How { seized: false, options: 0 })
+    if !may_inspect(&tracer, task)
+        || !links::attach(&mut tree, &tracer, task, How { seized: false, options: 0 })
     {
         return Err(Errno::EPERM.into());
     }
     drop(tree);
-    task.control().no_answers();
+    links::hush(task);
     Ok(0)
 }
 
@@ -133,7 +134,8 @@ fn kill(cx: &mut Cx, pid: i32) -> SysResult {
         Err(fail) => {
             let tree = cx.kernel().tree.lock();
             // One that has ended needs no killing.
-            let ended = tree.links.iter().any(|link| Arc::ptr_eq(&link.by, cx.task) && link.task.tid() == pid);
+            let ended =
+                tree.links.iter().any(|link| Arc::ptr_eq(&link.by, cx.task) && link.task.tid() == pid);
             if ended { Ok(0) } else { Err(fail) }
         }
     }
@@ -162,11 +164,9 @@ fn of_stopped(cx: &mut Cx, task: &Arc<Task>, op: i64, addr: u64, data: u64) -> S
             cx.write_value(data, &value)?;
         }
         PTRACE_POKEUSR => with(task, |by, stop| regs::poke(by, stop, addr, data))?,
-        PTRACE_CONT
-        | PTRACE_SYSCALL
-        | PTRACE_SINGLESTEP
-        | PTRACE_SYSEMU
-        | PTRACE_SYSEMU_SINGLESTEP => resume(cx, task, op, data)?,
+        PTRACE_CONT | PTRACE_SYSCALL | PTRACE_SINGLESTEP | PTRACE_SYSEMU | PTRACE_SYSEMU_SINGLESTEP => {
+            resume(cx, task, op, data)?
+        }
         PTRACE_DETACH => {
             let signal = signal(data)?;
             links::detach(cx.kernel(), task, signal);
@@ -330,7 +330,7 @@ fn set_of(task: &Task, kind: u64) -> SysResult<Vec<u8>> {
 /// The range that a request is about, as long as the set at most.
 fn range(cx: &mut Cx, at: u64, whole: usize) -> SysResult<(u64, usize)> {
     let iov: Iovec = cx.read_value(at)?;
-    if iov.iov_len % 8 != 0 {
+    if !iov.iov_len.is_multiple_of(8) {
         return Err(Errno::EINVAL.into());
     }
     Ok((iov.iov_base, usize::try_from(iov.iov_len).unwrap_or(usize::MAX).min(whole)))

@@ -12,9 +12,9 @@ use crate::wait::{Ready, WaitQueue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use syscall_table::abi::clone::*;
-use syscall_table::abi::sigaction::SIGCHLD;
-use syscall_table::abi::ptrace::*;
 use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_NOFILE, RLIMIT_NPROC};
+use syscall_table::abi::ptrace::*;
+use syscall_table::abi::sigaction::SIGCHLD;
 use syscall_table::errno::Errno;
 
 /// What a vfork parent waits for: the child's execve or end.

@@ -1,7 +1,7 @@
 //! Waiting for children (wait(2)).
 
-use super::tree::{Node, State};
 use super::exit::Aftermath;
+use super::tree::{Node, State};
 use super::{Task, usage};
 use crate::fail::SysResult;
 use crate::ptrace::links;
@@ -44,12 +44,7 @@ pub(crate) fn look(task: &Arc<Task>, which: Which, options: i32) -> SysResult<Op
     found
 }
 
-fn find(
-    task: &Arc<Task>,
-    which: Which,
-    options: i32,
-    after: &mut Aftermath,
-) -> SysResult<Option<Change>> {
+fn find(task: &Arc<Task>, which: Which, options: i32, after: &mut Aftermath) -> SysResult<Option<Change>> {
     let mut tree = task.kernel.tree.lock();
     let own = task.process.pid;
     let children = tree.node(own)?.children.clone();
@@ -108,7 +103,8 @@ fn tracees(
             Which::Pid(wanted) => tid == wanted,
             Which::Group(pgid) => node.pgid == pgid,
         };
-        if !wanted || options & __WNOTHREAD != 0 && !Arc::ptr_eq(&link.by, task) {
+        let maker = node.parent == own && tid == pid && node.creator == task.tid();
+        if !wanted || options & __WNOTHREAD != 0 && !maker && !Arc::ptr_eq(&link.by, task) {
             continue;
         }
         *any = true;

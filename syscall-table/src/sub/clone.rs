@@ -11,7 +11,7 @@ sub_table! {
         [CLONE_FILES, Full, ""],
         [CLONE_SIGHAND, Full, ""],
         [CLONE_PIDFD, Full, ""],
-        [CLONE_PTRACE, Missing, ""],
+        [CLONE_PTRACE, Full, ""],
         [CLONE_VFORK, Full, ""],
         [CLONE_PARENT, Full, ""],
         [CLONE_THREAD, Full, ""],

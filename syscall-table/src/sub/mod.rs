@@ -53,6 +53,7 @@ pub mod mmap;
 pub mod open;
 pub mod paths;
 pub mod prctl;
+pub mod ptrace;
 pub mod sockopt;
 
 /// All of them, in the order of the documentation.
@@ -66,6 +67,7 @@ pub static TABLES: &[SubTable] = &[
     futex::FUTEX,
     prctl::PRCTL,
     prctl::ARCH_PRCTL,
+    ptrace::PTRACE,
     ioctl::TTY_IOCTL,
     ioctl::FILE_IOCTL,
     ioctl::SOCKET_IOCTL,
