@@ -131,7 +131,9 @@ pub(crate) fn tracer_ends(kernel: &Arc<Kernel>, tracer: &Arc<Task>) {
         if task.tracing.wants(PTRACE_O_EXITKILL) {
             let (kernel, process) = (kernel.clone(), task.process.clone());
             // Not from here: a chain of tracers would be as deep a chain of calls.
-            later(Box::new(move || exit::group(&kernel, &process, WaitStatus::signaled(SIGKILL, false), None)));
+            later(Box::new(move || {
+                exit::group(&kernel, &process, WaitStatus::signaled(SIGKILL, false), None)
+            }));
         }
         detach(kernel, &task, 0);
     }
