@@ -7,7 +7,7 @@ mod support;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::time::{Duration, Instant};
-use support::{Place, Who, bins, command, family, finish, run, start};
+use support::{Place, Who, command, family, finish, run, start};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
