@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 cases![
     forms, registers_kept, flags_kept, red_zone_kept, vector_kept, jump_to_the_instruction, jump_behind_the_instruction, signal_storm,
     restart_at_a_site, eintr_at_a_site, fork_and_sites, threads_at_once, code_moved, code_rewritten, code_replaced, gs_claimed, execve_forgets,
-    own_ids_follow
+    own_ids_follow, masks, mask_while_signals_come, robust_lists
 ];
 
 const OFTEN: usize = 200;
@@ -400,4 +400,119 @@ fn own_ids_follow() {
         check(other != got[1], "a thread has an id of its own");
     });
     eq(code.entry(0)(SYS_getuid as u64, 0, 0, 0), uid);
+}
+
+/// rt_sigprocmask in a form that can be rewritten, and in one that cannot.
+fn mask_calls() -> [Code; 2] {
+    let r10 = [0x49, 0x89, 0xca];
+    let apart = [0xb8, 14, 0, 0, 0, 0x90, 0x0f, 0x05, 0x90, 0xc3];
+    [Code::new(&[&r10[..], &first(SYS_rt_sigprocmask)].concat()), Code::new(&[&r10[..], &apart].concat())]
+}
+
+fn masks() {
+    let (usr1, usr2) = (sig::set(&[SIGUSR1]), sig::set(&[SIGUSR2]));
+    let unmaskable = sig::set(&[SIGKILL, SIGSTOP]);
+    let at = |mask: &u64| mask as *const u64 as u64;
+    let now = || {
+        let mut mask = 0u64;
+        eq(sys!(SYS_rt_sigprocmask, SIG_BLOCK, 0, &mut mask, 8), 0);
+        mask
+    };
+    for code in mask_calls() {
+        let call = code.entry(0);
+        let (block, unblock, set) = (SIG_BLOCK as u64, SIG_UNBLOCK as u64, SIG_SETMASK as u64);
+        let begin = now();
+        for i in 0..OFTEN {
+            let old = AtomicU64::new(7);
+            eq(call(set, at(&usr1), old.as_ptr() as u64, 8), 0);
+            eq(old.load(SeqCst), if i == 0 { begin } else { usr1 });
+            eq(call(block, at(&usr2), old.as_ptr() as u64, 8), 0);
+            eq((old.load(SeqCst), now()), (usr1, usr1 | usr2));
+            eq(call(unblock, at(&usr2), 0, 8), 0);
+            eq(call(block, 0, old.as_ptr() as u64, 8), 0);
+            eq(old.load(SeqCst), usr1);
+            // Without a set, how is not looked at.
+            eq(call(77, 0, old.as_ptr() as u64, 8), 0);
+            eq(call(77, at(&usr2), 0, 8), -i64::from(EINVAL));
+            eq(call(set, at(&usr2), 0, 4), -i64::from(EINVAL));
+            eq(call(set, 1, old.as_ptr() as u64, 8), -i64::from(EFAULT));
+            eq(now(), usr1);
+            eq(call(block, at(&usr2), 1, 8), -i64::from(EFAULT));
+            eq(now(), usr1 | usr2);
+            // One place for both.
+            let both = AtomicU64::new(!0);
+            eq(call(set, both.as_ptr() as u64, both.as_ptr() as u64, 8), 0);
+            eq((both.load(SeqCst), now()), (usr1 | usr2, !unmaskable));
+            eq(call(set, at(&usr1), 0, 8), 0);
+        }
+        let _on = sig::on(SIGUSR1, 0);
+        for i in 1..50 {
+            eq(call(set, at(&usr1), 0, 8), 0);
+            sys!(SYS_tgkill, sys!(SYS_getpid), sys!(SYS_gettid), SIGUSR1);
+            eq(sig::hits(), i - 1);
+            eq(call(unblock, at(&usr1), 0, 8), 0);
+            eq(sig::hits(), i);
+            in_child(|| eq(now(), 0));
+        }
+        eq(call(set, at(&begin), 0, 8), 0);
+    }
+}
+
+static BLOCKED: AtomicBool = AtomicBool::new(false);
+static WRONG: AtomicU64 = AtomicU64::new(0);
+static SEEN: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn not_while_blocked(_: i32) {
+    SEEN.fetch_add(1, SeqCst);
+    WRONG.fetch_add(u64::from(BLOCKED.load(SeqCst)), SeqCst);
+}
+
+/// Signals from another thread while the mask changes all the time: none comes while it is blocked, each when it is not.
+fn mask_while_signals_come() {
+    let _on = sig::with(SIGUSR1, not_while_blocked as *const () as usize, SA_RESTART);
+    let (tgid, tid) = (sys!(SYS_getpid), sys!(SYS_gettid));
+    let usr1 = sig::set(&[SIGUSR1]);
+    let at = &raw const usr1 as u64;
+    for code in mask_calls() {
+        let call = code.entry(0);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                while !done.load(SeqCst) {
+                    sys!(SYS_tgkill, tgid, tid, SIGUSR1);
+                    std::thread::sleep(std::time::Duration::from_micros(50));
+                }
+            });
+            let begin = std::time::Instant::now();
+            let mut rounds = 0;
+            while rounds < 5000 || SEEN.load(SeqCst) < 20 && begin.elapsed().as_secs() < 10 {
+                rounds += 1;
+                eq(call(SIG_BLOCK as u64, at, 0, 8), 0);
+                BLOCKED.store(true, SeqCst);
+                std::hint::spin_loop();
+                BLOCKED.store(false, SeqCst);
+                eq(call(SIG_UNBLOCK as u64, at, 0, 8), 0);
+            }
+            done.store(true, SeqCst);
+        });
+        eq(WRONG.load(SeqCst), 0);
+        check(SEEN.swap(0, SeqCst) >= 20, "signals come");
+    }
+}
+
+fn robust_lists() {
+    let code = Code::new(&first(SYS_set_robust_list));
+    let call = code.entry(0);
+    in_child(|| {
+        let (mut head, mut len) = (0u64, 0u64);
+        for i in 1..OFTEN as u64 {
+            eq(call(i * 16, 24, 0, 0), 0);
+            eq(call(i * 16 + 8, 23, 0, 0), -i64::from(EINVAL));
+            eq(sys!(SYS_get_robust_list, 0, &mut head, &mut len), 0);
+            eq((head, len), (i * 16, 24));
+        }
+        eq(call(0, 24, 0, 0), 0);
+        eq(sys!(SYS_get_robust_list, 0, &mut head, &mut len), 0);
+        eq(head, 0);
+    });
 }

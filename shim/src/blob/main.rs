@@ -14,6 +14,7 @@ mod forker;
 mod gate;
 mod host;
 mod mem;
+mod own;
 mod task;
 
 #[panic_handler]

@@ -1,0 +1,121 @@
+//! Calls that came by a signal and need no sentry: what the gates answer by themselves without one.
+
+use crate::host;
+use crate::layout::*;
+use crate::task::{Context, R10, RAX, RDI, RDX, RIP, RSI};
+use core::arch::global_asm;
+use core::sync::atomic::AtomicU8;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+const _: () = assert!(KIND_OF_ROBUST == KIND_OF_MASK + 1 && (KIND_OF_ROBUST - KIND_OF_OWN) as usize == OWN - 1);
+
+// Accesses to guest memory that may fault: the handler then goes on at the failure.
+global_asm!(
+    "lz_guard:",
+    "lz_guard_load:",
+    "mov rax, [rdi]",
+    "xor edx, edx",
+    "ret",
+    "lz_guard_store:",
+    "mov [rdi], rsi",
+    "xor edx, edx",
+    "ret",
+    "lz_guard_fail:",
+    "mov edx, 1",
+    "ret",
+);
+
+/// What an access gave, and whether it failed.
+#[repr(C)]
+struct Got {
+    value: u64,
+    failed: u64,
+}
+
+unsafe extern "C" {
+    #[link_name = "lz_guard_load"]
+    fn load(at: u64) -> Got;
+    #[link_name = "lz_guard_store"]
+    fn store(at: u64, value: u64) -> Got;
+    static lz_guard: u8;
+    static lz_guard_fail: u8;
+}
+
+/// A fault in the handler itself: all signals but those of faults were blocked. Goes on behind a failed access.
+pub fn nested(signo: i32, context: &mut Context) -> bool {
+    if (signo != 11 && signo != 7) || context.mask & 1 << (INTERRUPT - 1) == 0 {
+        return false;
+    }
+    let (start, fail) = (&raw const lz_guard as u64, &raw const lz_guard_fail as u64);
+    if !(start..fail).contains(&context.mctx[RIP]) {
+        host::die();
+    }
+    context.mctx[RIP] = fail;
+    true
+}
+
+fn kind(nr: u32) -> u8 {
+    if u64::from(nr) >= KINDS {
+        return KIND_OF_LIGHT;
+    }
+    // SAFETY: boot mapped the shared area; the table lies in slot 0.
+    unsafe { &*((CTL + KINDS_OFFSET + u64::from(nr)) as *const AtomicU8) }.load(Relaxed)
+}
+
+/// Answers the call if that is the shim's business: its value is in rax then.
+pub fn answer(nr: u32, slot: &Slot, context: &mut Context) -> bool {
+    let kind = kind(nr);
+    let Some(index) = kind.checked_sub(KIND_OF_OWN).map(usize::from) else { return false };
+    let valid = slot.own_valid.load(Relaxed) != 0;
+    let value = match kind {
+        KIND_OF_MASK => match mask(slot, context) {
+            Some(()) => 0,
+            None => return false,
+        },
+        KIND_OF_ROBUST if valid && context.mctx[RSI] == 24 => {
+            slot.robust.store(context.mctx[RDI], Relaxed);
+            slot.robust_given.store(1, SeqCst);
+            0
+        }
+        KIND_OF_OWN..KIND_OF_MASK if valid => slot.own.get(index).map_or(0, |word| word.load(Relaxed)),
+        _ => return false,
+    };
+    if let Some(count) = slot.own_count.get(index) {
+        count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+    context.mctx[RAX] = value;
+    true
+}
+
+/// rt_sigprocmask on the mask in the slot. None: the sentry does it, and finds what is wrong.
+fn mask(slot: &Slot, context: &Context) -> Option<()> {
+    const MASKABLE: u64 = !(LENT | 1 << 18);
+    let [how, set, old, size] = [RDI, RSI, RDX, R10].map(|at| context.mctx[at]);
+    let how = how as u32;
+    let mut word = slot.mask.load(SeqCst);
+    if word & LENT == 0 || size != 8 || set != 0 && how > 2 {
+        return None;
+    }
+    // SAFETY: a fault is caught.
+    let new = if set == 0 { None } else { Some(unsafe { load(set) }) };
+    if new.as_ref().is_some_and(|got| got.failed != 0) {
+        return None;
+    }
+    loop {
+        // SAFETY: as above; where the guest says, which could write there itself.
+        if old != 0 && unsafe { store(old, word & !LENT) }.failed != 0 {
+            return None;
+        }
+        let Some(Got { value, .. }) = &new else { return Some(()) };
+        let next = match how {
+            0 => word | value,
+            1 => word & !value,
+            _ => *value,
+        };
+        match slot.mask.compare_exchange(word, next & MASKABLE | LENT, SeqCst, SeqCst) {
+            Ok(_) => return Some(()),
+            Err(now) if now & LENT == 0 => return None,
+            Err(now) => word = now,
+        }
+    }
+}
