@@ -157,6 +157,36 @@ fn read_exact(file: &File, offset: u64, buf: &mut [u8]) -> SysResult<()> {
     Ok(())
 }
 
+/// The first page of a program, which has most of what is looked at.
+struct Head {
+    page: Vec<u8>,
+}
+
+impl Head {
+    fn read(file: &File) -> SysResult<Head> {
+        let mut page = vec![0; PAGE as usize];
+        let count = file.ops.read_at(&mut page, 0)?;
+        page.truncate(count);
+        Ok(Head { page })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.page
+    }
+
+    /// Reads from the page, or from the file what is not there.
+    fn get(&self, file: &File, offset: u64, buf: &mut [u8]) -> SysResult<()> {
+        let from = usize::try_from(offset).ok();
+        match from.and_then(|from| self.page.get(from..from.checked_add(buf.len())?)) {
+            Some(bytes) => {
+                buf.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => read_exact(file, offset, buf),
+        }
+    }
+}
+
 /// Splits `#!interpreter argument` (execve(2), "Interpreter scripts").
 fn script(head: &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let line = head.strip_prefix(b"#!")?;
@@ -180,17 +210,16 @@ fn prepare(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResult<Prepared
         argv.push(Vec::new());
     }
     for _ in 0..=SCRIPT_DEPTH {
-        let mut head = [0u8; SCRIPT_HEAD];
-        let count = file.ops.read_at(&mut head, 0)?;
-        let head = head.get(..count).unwrap_or_default();
-        if !head.starts_with(b"#!") {
-            let image = elf::parse(&mut |offset, buf| read_exact(&file, offset, buf))?;
+        let head = Head::read(&file)?;
+        if !head.bytes().starts_with(b"#!") {
+            let image = elf::parse(&mut |offset, buf| head.get(&file, offset, buf))?;
             let interp = match &image.interp {
                 None => None,
                 Some(interp) => {
                     let interp = open_program(cx, interp)?;
                     // An interpreter that is no ELF file: ELIBBAD.
-                    let image = elf::parse(&mut |offset, buf| read_exact(&interp, offset, buf));
+                    let head = Head::read(&interp)?;
+                    let image = elf::parse(&mut |offset, buf| head.get(&interp, offset, buf));
                     let image = image.map_err(|f| match f {
                         Fail::Error(Errno::ENOEXEC) => Fail::Error(Errno::ELIBBAD),
                         other => other,
@@ -202,7 +231,8 @@ fn prepare(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResult<Prepared
             let gain = privilege::after_exec(cx.task, &file)?;
             return Ok(Prepared { file, image, interp, argv, envp, execfn: path, gain });
         }
-        let (interp, argument) = script(head).ok_or(Errno::ENOEXEC)?;
+        let (interp, argument) =
+            script(head.bytes().get(..SCRIPT_HEAD).unwrap_or(head.bytes())).ok_or(Errno::ENOEXEC)?;
         argv.remove(0);
         argv.insert(0, name);
         if let Some(argument) = argument {
