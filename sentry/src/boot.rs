@@ -118,6 +118,7 @@ impl Sandbox {
             ipc: Default::default(),
             mqueues: Default::default(),
             net: Default::default(),
+            seccomp: Default::default(),
             report: Report::new(self.wanted),
             ptys: Default::default(),
             tty,

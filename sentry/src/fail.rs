@@ -68,7 +68,7 @@ pub enum Restart {
     Never,
     /// Restarted with its remaining time when no handler ran (ERESTART_RESTARTBLOCK); the [`Cx`](crate::cx::Cx) keeps the deadline.
     Block,
-    /// Signals do not end it at all (the wait of vfork's parent); only the end of the task does.
+    /// Only a signal that ends the process does (the wait of vfork's parent).
     Uninterruptible,
 }
 

@@ -27,6 +27,8 @@ pub struct Kernel {
     pub mqueues: Arc<crate::ipc::mqueue::Queues>,
     /// Bound socket names.
     pub net: crate::net::Net,
+    /// Memory of the guest's filters of system calls.
+    pub seccomp: Arc<crate::seccomp::Budget>,
     /// What went wrong, and traces.
     pub report: Report,
     /// Pseudo-terminals.

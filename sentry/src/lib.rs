@@ -20,6 +20,7 @@ mod random;
 pub mod reactor;
 pub mod report;
 pub mod run;
+pub mod seccomp;
 pub mod signal;
 pub mod sync;
 pub mod syscalls;

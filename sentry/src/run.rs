@@ -1,8 +1,9 @@
 //! The life of a system call: begun by an event, tried, parked, tried again, ended.
 
 use crate::cx::Cx;
-use crate::fail::{Fail, Restart};
+use crate::fail::{Fail, Restart, SysResult};
 use crate::ptrace::stop;
+use crate::seccomp::judge::judge;
 use crate::signal::deliver::{self, Outcome};
 use crate::task::Task;
 use crate::time::ticks;
@@ -21,7 +22,9 @@ use syscall_table::errno::Errno;
 pub struct Call {
     /// Whether a call is under way (begun and not ended).
     pub active: bool,
-    /// Convention check has passed; number of the call.
+    /// Convention of the call.
+    pub abi: Abi,
+    /// Number of the call.
     pub nr: u32,
     /// Argument registers.
     pub args: [u64; 6],
@@ -45,6 +48,8 @@ pub struct Call {
     /// A call to be continued by restart_syscall(2): what it was, with its deadline.
     pub(crate) restart_block: Option<RestartBlock>,
     timer: Option<crate::time::TimerId>,
+    /// The task's filters have not let it pass yet.
+    unjudged: bool,
 }
 
 /// How a call ended, before signals are looked at.
@@ -71,8 +76,10 @@ impl Call {
         self.state.clear();
     }
 
-    fn begin(&mut self, req: &SyscallRequest) {
+    fn begin(&mut self, req: &SyscallRequest, filtered: bool) {
         self.active = true;
+        self.unjudged = filtered;
+        self.abi = req.abi;
         self.nr = req.nr;
         self.args = req.args;
         self.deadline = None;
@@ -121,17 +128,12 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
             Err(()) => Verdict::Exit,
         },
         Event::Syscall(req) => {
-            call.begin(&req);
-            if req.abi != Abi::X86_64 {
-                let detail =
-                    if req.abi == Abi::X32 { "x32 system call" } else { "32-bit system call (int 0x80)" };
-                task.kernel.report.gap(task, req.nr, detail, Errno::ENOSYS);
-                let ended = Ended::Value(-i64::from(Errno::ENOSYS.raw()));
-                return end(task, &mut call, port, ended);
+            call.begin(&req, task.seccomp.is_on());
+            if req.abi == Abi::X86_64 {
+                task.kernel.report.trace_enter(task, &call);
+                call.in_call = true;
+                call.entry = stop::shows_calls(task);
             }
-            task.kernel.report.trace_enter(task, &call);
-            call.in_call = true;
-            call.entry = stop::shows_calls(task);
             attempt_with_port(task, &mut call, port)
         }
         Event::Again => {
@@ -200,7 +202,7 @@ fn attempt(task: &Arc<Task>, call: &mut Call, mut port: Option<&mut dyn Port>) -
     loop {
         task.waiter.arm();
         let mut cx = Cx::new(task, call, port.as_mut().map(|p| &mut **p as &mut dyn Port));
-        let result = crate::syscalls::dispatch(&mut cx);
+        let result = handle(&mut cx);
         if task.is_dead() {
             return Tried::Exit;
         }
@@ -216,14 +218,15 @@ fn attempt(task: &Arc<Task>, call: &mut Call, mut port: Option<&mut dyn Port>) -
                 -i64::from(gap.errno.raw())
             }
             Err(Fail::Block(block)) => {
-                if block.restart != Restart::Uninterruptible && deliver::pending(task) {
+                let uninterruptible = block.restart == Restart::Uninterruptible;
+                if if uninterruptible { deliver::fatal(task) } else { deliver::pending(task) } {
                     return Tried::Ended(Ended::Interrupted(block.restart));
                 }
                 if let Some(deadline) = block.deadline {
                     call.timer =
                         Some(task.kernel.timers.arm(deadline, task.waiter.clone(), task.waiter.epoch()));
                 }
-                task.sleeps_deeply.store(block.restart == Restart::Uninterruptible, Relaxed);
+                task.sleeps_deeply.store(uninterruptible, Relaxed);
                 let parked = task.waiter.park();
                 if parked {
                     task.parks.fetch_add(1, Relaxed);
@@ -238,6 +241,21 @@ fn attempt(task: &Arc<Task>, call: &mut Call, mut port: Option<&mut dyn Port>) -
             Err(Fail::Exit) => return Tried::Exit,
         };
         return Tried::Ended(Ended::Value(value));
+    }
+}
+
+/// One attempt: of the task's filters first, as long as they have not let the call pass.
+fn handle(cx: &mut Cx) -> SysResult {
+    if cx.call.unjudged {
+        if let Some(value) = judge(cx)? {
+            return Ok(value);
+        }
+        cx.call.unjudged = false;
+    }
+    match cx.call.abi {
+        Abi::X86_64 => crate::syscalls::dispatch(cx),
+        Abi::X32 => Err(Fail::gap(Errno::ENOSYS, "x32 system call")),
+        Abi::I386 => Err(Fail::gap(Errno::ENOSYS, "32-bit system call (int 0x80)")),
     }
 }
 

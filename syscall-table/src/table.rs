@@ -346,7 +346,7 @@ macro_rules! for_each_syscall {
             [314, sched_setattr, (pid: Pid, attr: Addr, flags: NoFlags), Partial(sched::sched_setattr), "kept and answered, without effect on the host"],
             [315, sched_getattr, (pid: Pid, attr: OutBuf, size: u32, flags: NoFlags), Partial(sched::sched_getattr), "kept and answered, without effect on the host"],
             [316, renameat2, (olddirfd: DirFd, oldpath: Path, newdirfd: DirFd, newpath: Path, flags: RenameFlags), Partial(rename::renameat2), "RENAME_WHITEOUT"],
-            [317, seccomp, (op: SeccompOp, flags: SeccompFlags, args: Addr), Refused(EINVAL), "filters inside the sandbox are not implemented"],
+            [317, seccomp, (op: SeccompOp, flags: SeccompFlags, args: Addr), Full(seccomp::seccomp), ""],
             [318, getrandom, (buf: OutBuf, buflen: usize, flags: GetrandomFlags), Full(getrandom::getrandom), ""],
             [319, memfd_create, (name: CStr, flags: MemfdFlags), Partial(memfd_create::memfd_create), "no MFD_HUGETLB"],
             [320, kexec_file_load, (kernel_fd: Fd, initrd_fd: Fd, cmdline_len: u64, cmdline: CStr, flags: KexecFlags), Missing, ""],

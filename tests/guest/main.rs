@@ -29,6 +29,9 @@ verbs! {
     once
     ptrace
     ptrace_events
+    seccomp
+    seccomp_verifier
+    seccomp_notify
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

@@ -5,9 +5,9 @@ use guest_tests::*;
 use libc::*;
 
 cases![
-    fork_ids, fork_memory_is_private, fork_shares_offsets, fork_clears_pending_and_keeps_handlers, vfork_shares_memory, clone_vm_thread_like,
+    fork_ids, fork_memory_is_private, fork_shares_offsets, fork_clears_pending_and_keeps_handlers, vfork_shares_memory, vfork_parent_and_signals, clone_vm_thread_like,
     clone_fork_like, clone_settid, clone_cleartid_wakes, clone_errors, clone3_basic, clone3_errors, clone_pidfd, clone_parent, exit_codes,
-    exit_group_ends_threads, exit_one_thread, main_thread_exits_first, getppid_after_orphan, many_children, gettid_is_pid, deep_fork_chain,
+    exit_group_ends_threads, exit_one_thread, main_thread_exits_first, threads_exit_one_by_one, getppid_after_orphan, many_children, gettid_is_pid, deep_fork_chain,
     fork_from_thread, clone_exit_signal_zero
 ];
 
@@ -86,6 +86,31 @@ fn vfork_shares_memory() {
     // The parent runs on only when the child is done.
     eq(unsafe { (&raw const x).read_volatile() }, 77);
     exits(pid, 5);
+}
+
+/// vfork's parent waits whatever is sent to it, unless that ends it.
+fn vfork_parent_and_signals() {
+    let ends = |signal| {
+        let begin = now_ms();
+        let pid = child(|| {
+            let _on = sig::on(SIGUSR1, 0);
+            ok(sys!(SYS_setrlimit, RLIMIT_CORE, &[0u64; 2]));
+            let pid = ok(sys!(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0));
+            if pid == 0 {
+                sleep_ms(600);
+                return 0;
+            }
+            sig::hits()
+        });
+        sleep_ms(100);
+        ok(sys!(SYS_kill, pid, signal));
+        (reap(pid), now_ms() - begin >= 550)
+    };
+    eq(ends(SIGUSR1), (1 << 8, true));
+    eq(ends(SIGTERM), (SIGTERM, false));
+    eq(ends(SIGKILL), (SIGKILL, false));
+    // A core file would be written in the parent's own time.
+    eq(ends(SIGQUIT), (SIGQUIT, true));
 }
 
 fn clone_vm_thread_like() {
@@ -274,6 +299,21 @@ fn main_thread_exits_first() {
             0
         }),
         23,
+    );
+}
+
+/// The last thread's status is the process's.
+fn threads_exit_one_by_one() {
+    exits(
+        child(|| {
+            std::thread::spawn(|| {
+                sleep_ms(50);
+                sys!(SYS_exit, 9);
+            });
+            sys!(SYS_exit, 3);
+            0
+        }),
+        9,
     );
 }
 

@@ -8,6 +8,7 @@ pub mod call;
 pub mod check;
 pub mod child;
 pub mod fd;
+pub mod filter;
 pub mod mem;
 pub mod sig;
 pub mod tmp;

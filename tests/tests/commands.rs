@@ -99,6 +99,42 @@ w.on("message", m => setTimeout(() => console.log("worker", m), 300));'"#,
     ),
     ("grep_recursive", "grep", "grep -rc the /usr/share/common-licenses 2>/dev/null | sort"),
     ("xz_threads", "xz", "seq 300000 | xz -T2 -1 -c | xz -dc | sha256sum"),
+    ("file", "file", "file -b /bin/sh /etc/passwd /usr/share /dev/null; file -bi /etc/passwd"),
+    // Its decompressors and formatters put filters on themselves.
+    (
+        "man",
+        "man",
+        "MANWIDTH=70 man -P cat true; MANWIDTH=70 man -P cat 7 no-such-page 2>&1; echo $?; man -w ls",
+    ),
+    (
+        "seccomp_of_python",
+        "python3",
+        r#"exec python3 -c '
+import ctypes, os, signal, struct, threading
+libc = ctypes.CDLL(None, use_errno=True)
+def prog(nr, value):
+    insns = [(0x20, 0, 0, 4), (0x15, 1, 0, 0xc000003e), (6, 0, 0, 0x80000000),
+             (0x20, 0, 0, 0), (0x15, 0, 1, nr), (6, 0, 0, value), (6, 0, 0, 0x7fff0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *i) for i in insns))
+    return ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(insns), ctypes.addressof(code))), code
+def add(nr, value):
+    p, keep = prog(nr, value)
+    return libc.prctl(22, 2, p)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+print("mkdir", add(83, 0x50000 | 13))
+try: os.mkdir("/tmp/never")
+except OSError as e: print(e.strerror)
+pid = os.fork()
+if pid == 0:
+    add(102, 0x80000000); os.getuid(); os._exit(0)
+print(os.WTERMSIG(os.waitpid(pid, 0)[1]))
+got = []
+signal.signal(signal.SIGSYS, lambda s, f: got.append(s))
+print("uname", add(63, 0x30000)); libc.uname(0); print(got)
+t = threading.Thread(target=lambda: got.append(libc.mkdir(b"/tmp/never", 0))); t.start(); t.join(); print(got)
+print([l.split() for l in open("/proc/self/status") if l.startswith("Seccomp")])
+'"#,
+    ),
     ("exit_status", "sh", "exit 42"),
     ("stderr_too", "sh", "echo out; echo err >&2; exit 3"),
     ("big_output", "sh", "seq 300000"),

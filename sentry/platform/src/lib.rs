@@ -91,9 +91,10 @@ pub struct Rusage {
 }
 
 /// Which system call convention the guest used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Abi {
     /// `syscall` in 64-bit mode.
+    #[default]
     X86_64,
     /// `int 0x80`, or any audit arch that is not x86-64.
     I386,

@@ -1,6 +1,6 @@
 //! Delivery on the way back to guest code.
 
-use super::{IGNORED, STOPPING, bit, fault, frame, mask, send};
+use super::{CORE, IGNORED, STOPPING, bit, fault, frame, mask, send};
 use crate::fail::Restart;
 use crate::ptrace::stop;
 use crate::run::{Call, Ended, RestartBlock};
@@ -32,6 +32,17 @@ pub(crate) fn pending(task: &Task) -> bool {
         task.process.stopped.load(Ordering::SeqCst) != 0
     };
     stops || task.attention.load(Ordering::SeqCst)
+}
+
+/// Whether a pending signal is going to end the process without a core file: it ends waiting that no other signal ends
+/// (TASK_KILLABLE).
+pub(crate) fn fatal(task: &Task) -> bool {
+    if !task.attention.load(Ordering::SeqCst) {
+        return false;
+    }
+    let ready = mask::pending(task) & !mask::get(task) & !(IGNORED | STOPPING | CORE);
+    let sighand = task.process.sighand();
+    (1..=SIGRTMAX).any(|signal| ready & bit(signal) != 0 && sighand.get(signal).sa_handler == SIG_DFL)
 }
 
 const RESTART_SYSCALL: u64 = 219;

@@ -10,7 +10,7 @@ pub fn get(task: &Task) -> u64 {
     task.signals.lock().mask
 }
 
-/// Lets the task change its mask by itself as long as nothing is pending. Not under a trace, which shows every call.
+/// Lets the task change its mask by itself as long as nothing is pending.
 pub(crate) fn lend(task: &Task) {
     if !task.answers_itself() {
         return;
@@ -18,7 +18,9 @@ pub(crate) fn lend(task: &Task) {
     let shared = task.process.pending.lock();
     let mut private = task.signals.lock();
     let pending = shared.queue.set() | private.queue.set();
-    if pending == 0 && private.saved_mask.is_none() && !task.is_dead() {
+    // Asked again: who puts filters on the task takes the mask back then, under the same lock.
+    let quiet = pending == 0 && private.saved_mask.is_none();
+    if quiet && !task.is_dead() && task.answers_itself() {
         task.signals.lend(&mut private);
     }
 }

@@ -137,6 +137,17 @@ pub const NO_STACK: Stack = Stack { ss_sp: 0, ss_flags: SS_DISABLE, __pad: 0, ss
 pub const UNMASKABLE: u64 = bit(SIGKILL) | bit(SIGSTOP);
 /// Signals that stop by default.
 pub const STOPPING: u64 = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
+/// Signals that end by default, with a core file.
+pub const CORE: u64 = bit(SIGQUIT)
+    | bit(SIGILL)
+    | bit(SIGTRAP)
+    | bit(SIGABRT)
+    | bit(SIGFPE)
+    | bit(SIGSEGV)
+    | bit(SIGBUS)
+    | bit(SIGSYS)
+    | bit(SIGXCPU)
+    | bit(SIGXFSZ);
 /// Signals ignored by default.
 pub const IGNORED: u64 = bit(SIGCHLD) | bit(SIGURG) | bit(SIGWINCH) | bit(SIGCONT);
 /// Signals that an instruction causes: delivered before others.

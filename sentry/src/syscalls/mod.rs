@@ -64,6 +64,7 @@ pub mod rename;
 pub mod restart_syscall;
 pub mod rseq;
 pub mod sched;
+pub mod seccomp;
 pub mod select;
 pub mod semget;
 pub mod send;

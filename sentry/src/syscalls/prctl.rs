@@ -7,6 +7,7 @@ use crate::task::creds::{self, Creds, cap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use syscall_table::abi::prctl::*;
+use syscall_table::abi::seccomp::{SECCOMP_MODE_FILTER, SECCOMP_MODE_STRICT};
 use syscall_table::abi::sigaction::SIGRTMAX;
 use syscall_table::errno::Errno;
 
@@ -137,8 +138,12 @@ pub fn prctl(cx: &mut Cx, op: PrctlOption, arg2: u64, arg3: u64, arg4: u64, arg5
         }
         // Names of anonymous memory only show in /proc/pid/maps; without CONFIG_ANON_VMA_NAME this is the answer.
         PR_SET_VMA => Err(Errno::EINVAL.into()),
-        PR_GET_SECCOMP => Ok(0),
-        PR_SET_SECCOMP => Err(Fail::gap(Errno::EINVAL, "prctl PR_SET_SECCOMP")),
+        PR_GET_SECCOMP => Ok(task.seccomp.mode()),
+        PR_SET_SECCOMP => match arg2 {
+            SECCOMP_MODE_STRICT => crate::seccomp::set_strict(&task).map(|()| 0),
+            SECCOMP_MODE_FILTER => super::seccomp::set_filter(cx, 0, Addr(arg3)),
+            _ => Err(Errno::EINVAL.into()),
+        },
         // Nobody has anything but the default, as long as setting it is a gap.
         PR_GET_MDWE => zero(&[arg2, arg3, arg4, arg5]).map(|()| 0),
         // What is not measured goes on not being measured.

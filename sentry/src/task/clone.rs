@@ -202,7 +202,6 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
         crate::ipc::sysv::sem::share(&parent, &child);
     }
     child.mempolicy.store(parent.mempolicy.load(Ordering::Relaxed), Ordering::Relaxed);
-    child.no_new_privs.store(parent.no_new_privs.load(Ordering::Relaxed), Ordering::Relaxed);
     let sched = *parent.sched.lock();
     *child.sched.lock() = sched.of_child();
     let vfork = has(CLONE_VFORK).then(|| Arc::new(Vfork::default()));
@@ -350,6 +349,8 @@ fn enter(parent: &Arc<Task>, child: &Arc<Task>, request: &Request) -> bool {
     let mm = child.mm();
     let uid = child.creds().uid;
     let mut tree = child.kernel.tree.lock();
+    child.no_new_privs.store(parent.no_new_privs.load(Ordering::Relaxed), Ordering::Relaxed);
+    child.seccomp.inherit(&parent.seccomp);
     tree.mm_get(&mm);
     child.process.threads.lock().push(child.clone());
     tree.tasks.insert(child.tid(), child.clone());

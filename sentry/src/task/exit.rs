@@ -39,7 +39,7 @@ pub(crate) fn by_call(cx: &mut Cx, status: i32, all: bool) -> SysResult {
     if all {
         group(&task.kernel, &task.process, WaitStatus::exited(status), Some(&task));
     } else {
-        single(&task, status);
+        single(&task, WaitStatus::exited(status));
     }
     Err(Fail::Exit)
 }
@@ -48,29 +48,23 @@ pub(crate) fn by_call(cx: &mut Cx, status: i32, all: bool) -> SysResult {
 #[derive(Default)]
 struct Shown(bool);
 
-/// exit(2): ends one task; with the last one the process. The caller is the task itself and returns
-/// [`Fail::Exit`](crate::fail::Fail::Exit).
-fn single(task: &Arc<Task>, status: i32) {
+/// exit(2): ends one task; with the last one the process, whose status this is then (since Linux 5.18; it was the
+/// leader's before). The caller is the task itself and returns [`Fail::Exit`](crate::fail::Fail::Exit).
+pub(crate) fn single(task: &Arc<Task>, status: WaitStatus) {
     let process = &task.process;
-    let status = WaitStatus::exited(status);
     task.tracing.status.store(status.raw, Ordering::SeqCst);
-    if task.tid() == process.pid {
-        process.leader_status.store(status.raw, Ordering::SeqCst);
-    }
     leave_memory(task, true);
     let last = {
         let threads = process.threads.lock();
         !threads.iter().any(|t| t.tid() != task.tid())
     };
     if last {
-        let leader = WaitStatus { raw: process.leader_status.load(Ordering::SeqCst) };
-        group(&task.kernel, process, leader, Some(task));
+        group(&task.kernel, process, status, Some(task));
     } else {
         retire(&task.kernel, task);
         // Two last tasks may both have seen each other alive: whoever finds nobody left ends the process.
         if process.thread_count() == 0 {
-            let leader = WaitStatus { raw: process.leader_status.load(Ordering::SeqCst) };
-            group(&task.kernel, process, leader, None);
+            group(&task.kernel, process, status, None);
         }
     }
 }
@@ -162,6 +156,7 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
         task.control().kick();
     }
     task.waiter.disarm();
+    task.seccomp.leave(task.tid());
     // For descriptors of this thread.
     task.process.exit_wait.wake(Ready::IN);
     release_vfork(task);

@@ -75,6 +75,8 @@ pub struct Task {
     pub pdeath_signal: AtomicI32,
     /// PR_SET_NO_NEW_PRIVS.
     pub no_new_privs: AtomicBool,
+    /// Filters of its system calls.
+    pub seccomp: crate::seccomp::State,
     /// Scheduling parameters: kept for the guest's sake, without effect.
     pub sched: Lock<sched::Sched>,
     /// Nanoseconds that the sentry has spent on its events.
@@ -148,8 +150,6 @@ pub struct Process {
     pub personality: AtomicU32,
     /// PR_SET_DUMPABLE.
     pub dumpable: AtomicI32,
-    /// Status of exit(2) of the leader when it ended before its group.
-    leader_status: AtomicI32,
     /// What it has used up to now, as far as it has ended.
     pub usage: Lock<usage::Usage>,
     /// KiB that were resident when the host was last asked, 0: never.
@@ -196,7 +196,6 @@ impl Process {
             exe_file: Lock::new(Level::Field, None),
             personality: AtomicU32::new(0),
             dumpable: AtomicI32::new(1),
-            leader_status: AtomicI32::new(0),
             usage: Lock::new(Level::Field, usage::Usage::default()),
             rss_seen: AtomicU64::new(0),
             oom_score_adj: AtomicI32::new(0),
@@ -307,6 +306,7 @@ impl Task {
             vfork: Lock::new(Level::Field, None),
             pdeath_signal: AtomicI32::new(0),
             no_new_privs: AtomicBool::new(false),
+            seccomp: Default::default(),
             sched: Lock::new(Level::Field, sched::Sched::default()),
             served: AtomicU64::new(0),
             sleeps_deeply: AtomicBool::new(false),
@@ -383,13 +383,13 @@ impl Task {
         self.fs.lock().clone()
     }
 
-    /// Whether calls of this task need not come to the sentry.
+    /// Whether calls of this task need not come to the sentry: not where somebody watches its calls, nor under
+    /// filters, which judge every call.
     pub(crate) fn answers_itself(&self) -> bool {
-        !self.kernel.report.tracing() && !self.tracing.is_traced()
+        !self.kernel.report.tracing() && !self.tracing.is_traced() && !self.seccomp.is_on()
     }
 
-    /// Lets the platform answer by itself what is this task's own affair; to be told anew when any of it changes. Not
-    /// where somebody watches its calls.
+    /// Lets the platform answer by itself what is this task's own affair; to be told anew when any of it changes.
     pub(crate) fn tell_own(&self) {
         if self.answers_itself() {
             let c = self.creds();
@@ -398,6 +398,10 @@ impl Task {
             let (pid, tid) = (self.process.pid as u64, self.tid() as u64);
             let no_rseq = -i64::from(syscall_table::errno::Errno::ENOSYS.raw());
             self.control().answers([pid, tid, uid, euid, gid, egid, no_rseq as u64, 0, 0]);
+            // Another thread may give this one filters at any time.
+            if !self.answers_itself() {
+                self.control().no_answers();
+            }
         }
     }
 

@@ -246,7 +246,52 @@ pod! {
         pub instruction_pointer: u64,
         pub args: [u64; 6],
     }
+
+    /// struct seccomp_notif_sizes.
+    #[repr(C)]
+    pub struct SeccompNotifSizes [6] {
+        pub seccomp_notif: u16,
+        pub seccomp_notif_resp: u16,
+        pub seccomp_data: u16,
+    }
+
+    /// struct seccomp_notif.
+    #[repr(C)]
+    pub struct SeccompNotif [80] {
+        pub id: u64,
+        pub pid: u32,
+        pub flags: u32,
+        pub data: SeccompData,
+    }
+
+    /// struct seccomp_notif_resp.
+    #[repr(C)]
+    pub struct SeccompNotifResp [24] {
+        pub id: u64,
+        pub val: i64,
+        pub error: i32,
+        pub flags: u32,
+    }
+
+    /// struct seccomp_notif_addfd.
+    #[repr(C)]
+    pub struct SeccompNotifAddfd [24] {
+        pub id: u64,
+        pub flags: u32,
+        pub srcfd: u32,
+        pub newfd: u32,
+        pub newfd_flags: u32,
+    }
 }
+
+/// `SeccompNotifResp::flags`: the call goes on as if the filter had allowed it.
+pub const SECCOMP_USER_NOTIF_FLAG_CONTINUE: u32 = 1;
+/// SECCOMP_IOCTL_NOTIF_SET_FLAGS: who waits for a reply is woken on the processor that replies.
+pub const SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP: u64 = 1;
+/// `SeccompNotifAddfd::flags`: under the number `newfd`.
+pub const SECCOMP_ADDFD_FLAG_SETFD: u32 = 1;
+/// `SeccompNotifAddfd::flags`: the new descriptor is the reply.
+pub const SECCOMP_ADDFD_FLAG_SEND: u32 = 2;
 
 /// `SeccompData::arch` of x86-64.
 pub const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;

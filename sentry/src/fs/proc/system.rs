@@ -78,6 +78,10 @@ fn meminfo() -> Vec<u8> {
     out.into_bytes()
 }
 
+/// What filters of system calls can say (seccomp(2)), and what of it would be logged.
+const ACTIONS: &str = "kill_process kill_thread trap errno user_notif trace log allow";
+const LOGGED: &str = "kill_process kill_thread trap errno user_notif trace log";
+
 /// A generated file `name` of the directory called `of`.
 pub(super) fn named(
     of: &'static [u8],
@@ -188,7 +192,7 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"kptr_restrict", "1"),
         line(b"dmesg_restrict", "1"),
         line(b"tainted", "0"),
-        line(b"seccomp", "0"),
+        dir(b"seccomp", vec![line(b"actions_avail", ACTIONS), line(b"actions_logged", LOGGED)]),
         dir(b"random", random),
         dir(b"yama", vec![line(b"ptrace_scope", "0")]),
     ];

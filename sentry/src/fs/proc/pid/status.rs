@@ -335,8 +335,8 @@ pub(super) fn status(subject: &Subject) -> Vec<u8> {
     }
     let flag = |on: bool| u8::from(on).to_string();
     line("NoNewPrivs", flag(task.is_some_and(|t| t.no_new_privs.load(Relaxed))));
-    line("Seccomp", "0".into());
-    line("Seccomp_filters", "0".into());
+    line("Seccomp", task.map_or(0, |t| t.seccomp.mode()).to_string());
+    line("Seccomp_filters", task.map_or(0, |t| t.seccomp.count()).to_string());
     line("Speculation_Store_Bypass", "unknown".into());
     line("SpeculationIndirectBranch", "unknown".into());
     let cpus = subject.kernel.config.cpus.clamp(1, 64);
