@@ -29,10 +29,11 @@ bench:
 	cargo build --release -p lazaret
 	cargo run --release -p bench
 
-# Long suites of other projects, natively and inside.
+# Long suites of other projects, natively and inside: what differs is printed, all results go into compat.json.
+# `make compat SUITES=python COMPAT="--platform ptrace --only test_os"` runs a part.
 compat:
 	cargo build --release -p lazaret
-	cargo run --release -p compat-suite
+	cargo run --release -p compat-suite -- $(SUITES) --json $${CARGO_TARGET_DIR:-$(CURDIR)/target}/compat.json $(COMPAT)
 
 # What a sandbox may cost: time to start, memory, processor time at rest. Needs a quiet machine, takes a few minutes.
 limits:

@@ -20,6 +20,7 @@ const DRIVER: &str = include_str!("driver.py");
 
 #[derive(Deserialize)]
 struct File {
+    /// Names, with options of regrtest behind them.
     modules: Vec<String>,
     /// Seconds for one module.
     limit: u64,
@@ -42,9 +43,12 @@ pub fn run(under: &Under, wanted: &dyn Fn(&str) -> bool, report: &mut Report) ->
     if !Path::new("/usr/lib/python3.11/test/test_os.py").exists() {
         return Err("libpython3.11-testsuite is not installed".into());
     }
-    for module in file.modules.iter().filter(|module| wanted(module)) {
+    for line in file.modules.iter().filter(|line| wanted(line)) {
+        let mut words = line.split_whitespace();
+        let module = words.next().unwrap_or_default();
         let limit = Duration::from_secs(file.limit);
         let mut program = vec![PYTHON, "-c", DRIVER, module];
+        program.extend(words);
         for left_out in &file.leave_out {
             program.extend(["-i", &left_out.name]);
         }
