@@ -162,7 +162,7 @@ fn replaces_space() {
         let mut data = [0; 4];
         port.read_mem(guest::DATA, &mut data).unwrap();
         assert_eq!(data[0], 1);
-        port.replace_space(again.load(std::sync::atomic::Ordering::Relaxed) % 2 == 0).unwrap();
+        port.replace_space(again.load(std::sync::atomic::Ordering::Relaxed).is_multiple_of(2)).unwrap();
         assert!(port.read_mem(guest::DATA, &mut data).is_err());
         assert_eq!(port.regs().unwrap(), Regs { cs: 0, ..Regs::default() });
         if again.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 20 {

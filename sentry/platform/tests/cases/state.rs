@@ -307,7 +307,7 @@ fn threads_exec() {
             Verdict::Return(0)
         }
         Event::Syscall(call) if call.nr == 1002 => {
-            port.replace_space(rounds.load(Relaxed) % 2 == 0).unwrap();
+            port.replace_space(rounds.load(Relaxed).is_multiple_of(2)).unwrap();
             guest::load(port, sheds());
             sink.note(Note::Say("moved".into()));
             if rounds.fetch_add(1, Relaxed) == 30 {
