@@ -65,16 +65,18 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))'"#,
         r#"d=$(mktemp -d); export TMUX_TMPDIR=$d HOME=$d
 tmux -f /dev/null new-session -d -x 80 -y 24 "PS1='one> ' exec sh"
 tmux split-window "PS1='two> ' exec sh"
+until tmux capture-pane -p -t 0.0 | grep -q '^one>'; do sleep 0.05; done
+until tmux capture-pane -p -t 0.1 | grep -q '^two>'; do sleep 0.05; done
 tmux send-keys -t 0.0 'echo fi""rst $((6*7))' Enter
 tmux send-keys -t 0.1 'stty size; cat; echo interrupted' Enter
-until tmux capture-pane -p -t 0.0 | grep -q 'first 42'; do sleep 0.05; done
+until [ $(tmux capture-pane -p -t 0.0 | grep -c 'one>') = 2 ]; do sleep 0.05; done
 until tmux capture-pane -p -t 0.1 | grep -q '^11 80'; do sleep 0.05; done
 until tmux list-panes -F '#{pane_index} #{pane_current_command}' | grep -qx '1 cat'; do sleep 0.05; done
 tmux send-keys -t 0.1 C-c
 until [ $(tmux capture-pane -p -t 0.1 | grep -c 'two>') = 2 ]; do sleep 0.05; done
 tmux resize-pane -t 0.0 -y 5
 tmux send-keys -t 0.1 'until stty size | grep 18; do sleep 0.1; done' Enter
-until tmux capture-pane -p -t 0.1 | grep -q '^18 80'; do sleep 0.05; done
+until [ $(tmux capture-pane -p -t 0.1 | grep -c 'two>') = 3 ]; do sleep 0.05; done
 tmux capture-pane -p -t 0.0; tmux capture-pane -p -t 0.1
 tmux list-panes -F '#{pane_index} #{pane_width} #{pane_height} #{pane_current_command}'
 tmux kill-server; sleep 0.2; rm -rf $d"#,
