@@ -71,6 +71,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config { hostname: "lazaret".into(), max_tasks: 32768, cpus: 1 }
+        // Programs ask for the address of their host's name: every hosts file has this one.
+        Config { hostname: "localhost".into(), max_tasks: 32768, cpus: 1 }
     }
 }

@@ -6,7 +6,7 @@ use libc::*;
 cases![
     zombie, threads, thread_by_number, states, stat_has_all_fields, status_signals, comm_is_written, comm_of_others, mem_is_read_and_written,
     mem_of_child, mem_errors, oom_score_adj, oom_score_adj_errors, smaps_rollup, cmdline_follows_memory, others_are_private, undumpable,
-    id_maps, timerslack, every_file_opens, init_is_there, system_files, cpu_topology, cpu_time_grows, net_files, starts_after_boot
+    id_maps, timerslack, every_file_opens, init_is_there, system_files, cpu_topology, cpu_time_grows, net_files, starts_after_boot, no_name_twice
 ];
 
 fn text(p: &str) -> String {
@@ -433,4 +433,18 @@ fn starts_after_boot() {
     let btime: i64 = field(&text("/proc/stat"), "btime").parse().unwrap();
     let now = sys!(SYS_time, 0);
     check((now - btime - up as i64).abs() <= 2, "the boot time agrees with the uptime");
+}
+
+/// Every directory of /proc/sys has each name once.
+fn no_name_twice() {
+    let mut left = vec![std::path::PathBuf::from("/proc/sys")];
+    while let Some(dir) = left.pop() {
+        let Ok(entries) = std::fs::read_dir(&dir) else { continue };
+        let mut names: Vec<_> = entries.flatten().map(|e| (e.file_name(), e.path(), e.file_type())).collect();
+        names.sort_by(|a, b| a.0.cmp(&b.0));
+        for pair in names.windows(2) {
+            check(pair[0].0 != pair[1].0, &format!("{} once", pair[0].1.display()));
+        }
+        left.extend(names.into_iter().filter(|(.., t)| t.as_ref().is_ok_and(|t| t.is_dir())).map(|(_, p, _)| p));
+    }
 }

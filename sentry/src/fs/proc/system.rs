@@ -160,7 +160,6 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
     let sys_kernel = vec![
         file(b"hostname", |task| Ok(name(&task.kernel.names.lock().host))),
         file(b"domainname", |task| Ok(name(&task.kernel.names.lock().domain))),
-        line(b"domainname", "(none)"),
         line(b"osrelease", RELEASE),
         line(b"ostype", "Linux"),
         line(b"version", VERSION),
