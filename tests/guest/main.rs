@@ -32,6 +32,7 @@ verbs! {
     seccomp
     seccomp_verifier
     seccomp_notify
+    seccomp_trace
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

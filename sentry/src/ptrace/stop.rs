@@ -240,7 +240,8 @@ pub(crate) fn apply(
         return Err(Gone);
     }
     let regs = stop.regs;
-    if stop.kind == Kind::Entry {
+    // A filter's event comes before the call, as its entry does.
+    if stop.kind == Kind::Entry || stop.code == SIGTRAP | PTRACE_EVENT_SECCOMP << 8 {
         if stop.regs_changed {
             call.nr = regs.orig_rax as u32;
             call.args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];

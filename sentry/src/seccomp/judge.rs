@@ -3,9 +3,11 @@
 use super::{Filter, notify};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
+use crate::ptrace::stop;
 use crate::signal::fault;
 use crate::task::exit;
 use platform::Abi;
+use syscall_table::abi::ptrace::{PTRACE_EVENT_SECCOMP, PTRACE_O_SUSPEND_SECCOMP, PTRACE_O_TRACESECCOMP};
 use syscall_table::abi::seccomp::*;
 use syscall_table::abi::sigaction::{SIGKILL, SIGSYS, SYS_SECCOMP, Siginfo};
 use syscall_table::abi::wait::WaitStatus;
@@ -27,10 +29,14 @@ const STRICT_I386: [u32; 4] = [3, 4, 1, 119];
 /// result. Like a handler it may be run again.
 ///
 /// # Errors
-/// As a handler: Block while somebody else is asked, Exit when the task was killed, Resume when a signal was forced on it.
+/// As a handler: Block while somebody else is asked, Traced while the tracer is, Exit when the task was killed, Resume when
+/// a signal was forced on it.
 pub(crate) fn judge(cx: &mut Cx) -> SysResult<Option<u64>> {
     if notify::is_waiting(cx) {
         return notify::wait(cx);
+    }
+    if cx.task.tracing.wants(PTRACE_O_SUSPEND_SECCOMP) {
+        return Ok(None);
     }
     if cx.task.seccomp.mode() == SECCOMP_MODE_STRICT {
         let known = if cx.call.abi == Abi::I386 { &STRICT_I386 } else { &STRICT };
@@ -129,7 +135,19 @@ fn failure(errno: u32) -> u64 {
     i64::from(errno).wrapping_neg() as u64
 }
 
-/// SECCOMP_RET_TRACE. A tracer with PTRACE_O_TRACESECCOMP would be told of the number `_data` and decide; nobody has one.
-fn traced(_cx: &mut Cx, _data: u32) -> SysResult<Option<u64>> {
-    Ok(Some(failure(Errno::ENOSYS.raw().unsigned_abs())))
+/// The tracer has seen the call: what it made of it is judged again, and passes where it would be asked once more.
+#[derive(Default)]
+struct Shown(bool);
+
+/// SECCOMP_RET_TRACE: the tracer is told of the number `data`. Without one that wants to know the call is not made.
+fn traced(cx: &mut Cx, data: u32) -> SysResult<Option<u64>> {
+    if cx.state::<Shown>().0 {
+        return Ok(None);
+    }
+    let task = cx.task.clone();
+    if !stop::ask(&task, cx.call, PTRACE_O_TRACESECCOMP, PTRACE_EVENT_SECCOMP, u64::from(data)) {
+        return Ok(Some(failure(Errno::ENOSYS.raw().unsigned_abs())));
+    }
+    cx.state::<Shown>().0 = true;
+    Err(Fail::Traced)
 }

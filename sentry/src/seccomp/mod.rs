@@ -115,6 +115,7 @@ pub(crate) struct Filter {
     own_listener: Option<Arc<Notifier>>,
     /// SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV.
     killable: bool,
+    log: bool,
     bytes: usize,
     budget: Arc<Budget>,
 }
@@ -123,6 +124,21 @@ impl Filter {
     /// The listener of this filter or an older one, unless it was closed. There is one at most.
     pub(crate) fn listener(&self) -> Option<&Arc<Notifier>> {
         self.path_of().find_map(|f| f.own_listener.as_ref()).filter(|n| !n.is_closed())
+    }
+
+    /// Of this filter and all older ones the one with this number, the oldest being 0.
+    pub(crate) fn nth(&self, number: u64) -> Option<&Filter> {
+        self.path_of().find(|f| u64::from(f.count) == number.saturating_add(1))
+    }
+
+    /// Its program, as it was given.
+    pub(crate) fn insns(&self) -> &[SockFilter] {
+        self.program.insns()
+    }
+
+    /// SECCOMP_FILTER_FLAG_LOG.
+    pub(crate) fn logs(&self) -> bool {
+        self.log
     }
 
     /// This filter and all older ones, newest first.
@@ -214,6 +230,7 @@ pub(crate) fn attach(
         older,
         own_listener: listener,
         killable: flags & SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV != 0,
+        log: flags & SECCOMP_FILTER_FLAG_LOG != 0,
         bytes,
         budget: budget.clone(),
     });

@@ -6,13 +6,16 @@ use crate::fail::{Fail, SysResult};
 use crate::ptrace::links::{self, How};
 use crate::ptrace::{Kind, Resumed, State, Stop, Tracer, stop};
 use crate::ptrace::{force, regs};
+use crate::seccomp::Filter;
 use crate::signal::{bit, mask, send};
 use crate::task::access::may_inspect;
+use crate::task::creds::cap;
 use crate::task::{Task, tree};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use syscall_table::abi::ptrace::*;
 use syscall_table::abi::readv::Iovec;
+use syscall_table::abi::seccomp::SECCOMP_FILTER_FLAG_LOG;
 use syscall_table::abi::sigaction::{NSIG, SIGKILL, SIGTRAP, Siginfo};
 use syscall_table::errno::Errno;
 use zerocopy::IntoBytes;
@@ -87,15 +90,52 @@ fn seize(cx: &mut Cx, pid: i32, addr: u64, options: u64) -> SysResult {
     if addr != 0 || !links::known(options) {
         return Err(Errno::EIO.into());
     }
-    suspends(options)?;
+    suspends(cx, options)?;
     attach(cx, pid, How { seized: true, options })
 }
 
-fn suspends(options: u64) -> SysResult<()> {
-    if options & PTRACE_O_SUSPEND_SECCOMP != 0 {
-        return Err(Fail::gap(Errno::EPERM, "PTRACE_O_SUSPEND_SECCOMP"));
+/// Whether the caller may set these options: only those without filters may take the filters of others away.
+fn suspends(cx: &Cx, options: u64) -> SysResult<()> {
+    let may = || {
+        let task = cx.task;
+        let own = task.tracing.wants(PTRACE_O_SUSPEND_SECCOMP);
+        task.creds().capable(cap::SYS_ADMIN) && !task.seccomp.is_on() && !own
+    };
+    if options & PTRACE_O_SUSPEND_SECCOMP != 0 && !may() { Err(Errno::EPERM.into()) } else { Ok(()) }
+}
+
+/// PTRACE_SECCOMP_GET_FILTER and PTRACE_SECCOMP_GET_METADATA: the newest filter of a task that has one.
+fn filters(cx: &Cx, task: &Task) -> SysResult<Arc<Filter>> {
+    if !cx.task.creds().capable(cap::SYS_ADMIN) || cx.task.seccomp.is_on() {
+        return Err(Errno::EACCES.into());
     }
-    Ok(())
+    task.seccomp.newest().ok_or(Errno::EINVAL.into())
+}
+
+/// A filter's instructions, if there is a place for them; how many they are. The oldest filter is 0.
+fn filter(cx: &mut Cx, task: &Task, number: u64, to: u64) -> SysResult {
+    let newest = filters(cx, task)?;
+    let filter = newest.nth(number).ok_or(Errno::ENOENT)?;
+    if to != 0 {
+        cx.copy_out(to, filter.insns().as_bytes())?;
+    }
+    Ok(filter.insns().len() as u64)
+}
+
+/// struct seccomp_metadata: the number of a filter, which is read, and its flags.
+fn filter_flags(cx: &mut Cx, task: &Task, size: u64, at: u64) -> SysResult {
+    let size = size.min(16);
+    if size < 8 {
+        return Err(Errno::EINVAL.into());
+    }
+    filters(cx, task)?;
+    let number: u64 = cx.read_value(at)?;
+    let newest = filters(cx, task)?;
+    let filter = newest.nth(number).ok_or(Errno::ENOENT)?;
+    let flags = if filter.logs() { u64::from(SECCOMP_FILTER_FLAG_LOG) } else { 0 };
+    let bytes = [number.to_le_bytes(), flags.to_le_bytes()].concat();
+    cx.copy_out(at, bytes.get(..size as usize).unwrap_or_default())?;
+    Ok(size)
 }
 
 /// A task that the caller traces, whatever it does.
@@ -193,7 +233,7 @@ fn of_stopped(cx: &mut Cx, task: &Arc<Task>, op: i64, addr: u64, data: u64) -> S
             if !links::known(data) {
                 return Err(Errno::EINVAL.into());
             }
-            suspends(data)?;
+            suspends(cx, data)?;
             with(task, |by, _| {
                 by.options = data;
                 Ok(())
@@ -228,6 +268,8 @@ fn of_stopped(cx: &mut Cx, task: &Arc<Task>, op: i64, addr: u64, data: u64) -> S
             task.signals.lock().saved_mask = None;
             mask::set(task, new);
         }
+        PTRACE_SECCOMP_GET_FILTER => return filter(cx, task, addr, data),
+        PTRACE_SECCOMP_GET_METADATA => return filter_flags(cx, task, addr, data),
         PTRACE_GET_SYSCALL_INFO => return call_info(cx, task, addr, data),
         // As a kernel without rseq(2), which this one is.
         PTRACE_GET_RSEQ_CONFIGURATION => return Err(Errno::EIO.into()),
@@ -242,8 +284,6 @@ fn of_stopped(cx: &mut Cx, task: &Arc<Task>, op: i64, addr: u64, data: u64) -> S
         PTRACE_SINGLEBLOCK
         | PTRACE_GET_THREAD_AREA
         | PTRACE_SET_THREAD_AREA
-        | PTRACE_SECCOMP_GET_FILTER
-        | PTRACE_SECCOMP_GET_METADATA
         | PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG
         | PTRACE_SET_SYSCALL_INFO => {
             let name = PTRACE_REQUESTS.iter().find(|(_, nr)| *nr == op).map_or("", |(name, _)| *name);
@@ -388,22 +428,26 @@ const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 fn call_info(cx: &mut Cx, task: &Task, size: u64, to: u64) -> SysResult {
     let bytes = with(task, |by, stop| {
         let shows = stop.info.is_some_and(|info| info.si_code == SIGTRAP | 0x80);
+        let judged = stop.code == SIGTRAP | PTRACE_EVENT_SECCOMP << 8;
         let op = match (shows, stop.kind) {
             (true, Kind::Entry) => 1u8,
             (true, Kind::Exit) => 2,
+            _ if judged => 3,
             _ => 0,
         };
-        let _ = by;
         let r = &stop.regs;
         let mut bytes = vec![op, 0, 0, 0];
         bytes.extend(AUDIT_ARCH_X86_64.to_le_bytes());
         let mut words = vec![r.rip, r.rsp];
         match op {
-            1 => words.extend([r.orig_rax, r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9]),
+            1 | 3 => words.extend([r.orig_rax, r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9]),
             2 => words.push(r.rax),
             _ => {}
         }
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        if op == 3 {
+            bytes.extend((by.message as u32).to_le_bytes());
+        }
         if op == 2 {
             bytes.push(u8::from((-4095..0).contains(&(r.rax as i64))));
         }
