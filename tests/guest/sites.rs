@@ -7,7 +7,7 @@ use libc::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 cases![
-    forms, registers_kept, flags_kept, red_zone_kept, vector_kept, jump_to_the_instruction, jump_behind_the_instruction, signal_storm,
+    forms, registers_kept, flags_kept, red_zone_kept, vector_kept, jump_to_the_instruction, both_forms_at_once, jump_behind_the_instruction, signal_storm,
     restart_at_a_site, eintr_at_a_site, fork_and_sites, threads_at_once, code_moved, code_rewritten, code_replaced, gs_claimed, execve_forgets,
     own_ids_follow, masks, mask_while_signals_come, robust_lists
 ];
@@ -164,6 +164,28 @@ fn jump_to_the_instruction() {
             std::arch::asm!("call {at}", at = in(reg) code.entry(5), inout("rax") SYS_getpgid => got, in("rdi") 0, out("rcx") _, out("r11") _);
         }
         eq(got, sys!(SYS_getpgid, 0));
+    }
+}
+
+/// mov eax, NR; syscall; cmp rax, -4096; ja 1f; ret; 1: ret: entered at its start, then at the `syscall` (as a restarted
+/// call is), then at its start again.
+fn both_forms_at_once() {
+    let mut bytes = vec![0xb8];
+    bytes.extend((SYS_getppid as u32).to_le_bytes());
+    bytes.extend([0x0f, 0x05, 0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff, 0x77, 0x01, 0xc3, 0xc3]);
+    let code = Code::new(&bytes);
+    let parent = sys!(SYS_getppid);
+    for _ in 0..2 {
+        for _ in 0..OFTEN {
+            eq(code.entry(0)(0, 0, 0, 0), parent);
+        }
+        for _ in 0..OFTEN {
+            let got: i64;
+            unsafe {
+                std::arch::asm!("call {at}", at = in(reg) code.entry(5), inout("rax") SYS_getpgid => got, in("rdi") 0, out("rcx") _, out("r11") _);
+            }
+            eq(got, sys!(SYS_getpgid, 0));
+        }
     }
 }
 

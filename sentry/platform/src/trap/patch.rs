@@ -84,6 +84,12 @@ impl Sites {
         seen.never |= never || seen.tries >= TRIES;
     }
 
+    /// Whether the bytes from `at` on are a site's, or where one goes on.
+    fn holds(&self, at: u64, rip: u64) -> bool {
+        let meets = |site: &Rewritten| site.at < at + 5 && at < site.at + 5 || site.entry.ret == rip;
+        self.rewritten.iter().any(|site| !site.gone && meets(site))
+    }
+
     /// What a child that is a copy of this process begins with.
     pub fn inherit(&self, ctl: &Ctl) -> Sites {
         for (index, site) in self.rewritten.iter().enumerate() {
@@ -208,6 +214,10 @@ pub fn rewrite(task: &Arc<Task>, port: &mut TrapPort<'_>, rip: u64) {
     let read = rip >= 0x1_0000 && process.read(rip - 2 - BEFORE as u64, &mut code).is_ok();
     let found = if read && index < SITES { form(&code, rip, index) } else { None };
     let Some((at, gate, entry)) = found else { return process.sites.lock().failed(rip, true) };
+    // A call that is restarted traps at the `syscall` of a site of the first form, whose gate goes on behind it.
+    if process.sites.lock().holds(at, rip) {
+        return process.sites.lock().failed(rip, false);
+    }
     let Some(bytes) = jump(at, gate) else { return process.sites.lock().failed(rip, true) };
     let Some(from) = usize::try_from(at - (rip - 2 - BEFORE as u64)).ok() else { return };
     let Some(&[a, b, c, d, e]) = code.get(from..from + 5) else { return };
