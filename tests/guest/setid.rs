@@ -7,7 +7,7 @@ use std::ffi::CStr;
 
 cases![
     set_uid, set_gid, set_gid_without_execute, no_new_privs_keeps, own_set_uid_is_not_secure, script_bits_are_ignored, file_caps, file_caps_inheritable,
-    file_caps_ask_too_much, file_caps_lost_by_write, file_caps_rules, root_set_uid, root_stays_root, secure_exec_cleans_up, set_uid_by_descriptor
+    file_caps_ask_too_much, file_caps_lost_by_write, file_caps_rules, root_set_uid, root_stays_root, secure_exec_cleans_up, traced_gains_nothing, set_uid_by_descriptor
 ];
 
 /// capget(2) of this process: effective, permitted, inheritable.
@@ -267,4 +267,29 @@ fn set_uid_by_descriptor() {
     let n = ok(sys!(SYS_read, out[0], &mut b, 256)) as usize;
     check(b[..n].starts_with(b"[1000, 1234, 1234]"), "the owner's rights");
     shut(out);
+}
+
+/// Goes on in a child that is traced: its parent lets it run whatever stops it, and ends with it.
+fn be_traced() {
+    let pid = ok(call::libc_ret(unsafe { fork() })) as i32;
+    if pid == 0 {
+        ok(sys!(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0));
+        return;
+    }
+    loop {
+        let mut s = 0;
+        if sys!(SYS_wait4, pid, &mut s, 0, 0) < 0 || !WIFSTOPPED(s) {
+            child::exit_now(0);
+        }
+        sys!(SYS_ptrace, PTRACE_CONT, pid, 0, 0);
+    }
+}
+
+fn traced_gains_nothing() {
+    let t = Tmp::new();
+    let p = program(&t, (0, 0), 0o6755);
+    says(p, be_traced, "[1000, 1000, 1000] [1000, 1000, 1000] secure=1 e=0 p=0 dumpable=1");
+    let p = program(&t, (1234, 2345), 0o4755);
+    says(p, be_traced, "[1000, 1000, 1000] [1000, 1000, 1000] secure=1 e=0 p=0 dumpable=1");
+    says(p, || {}, "[1000, 1234, 1234] [1000, 1000, 1000] secure=1 e=0 p=0");
 }

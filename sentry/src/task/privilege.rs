@@ -96,7 +96,7 @@ pub(crate) fn after_exec(task: &Arc<Task>, file: &File) -> SysResult<Gain> {
     }
     let set_id = |new: &Creds| new.euid != old.uid || new.egid != old.gid;
     let gained = new.permitted & !old.permitted != 0;
-    if (set_id(&new) || gained) && shares_places(task) {
+    if (set_id(&new) || gained) && (shares_places(task) || watched(task)) {
         if !old.capable(cap::SETUID) {
             new.euid = new.uid;
             new.egid = new.gid;
@@ -116,8 +116,17 @@ pub(crate) fn after_exec(task: &Arc<Task>, file: &File) -> SysResult<Gain> {
     new.securebits &= !SECBIT_KEEP_CAPS;
     let secure = set_id || (new.uid != 0 && (effective || new.permitted & !new.ambient != 0));
     let own = new.euid == new.uid && new.egid == new.gid;
+    // As commit_creds in Linux has it.
+    let more = new.permitted & !old.permitted != 0;
+    let changed =
+        more || (new.euid, new.egid, new.fsuid, new.fsgid) != (old.euid, old.egid, old.fsuid, old.fsgid);
     let readable = perm::check(&old, &attr, perm::READ).is_ok();
-    Ok(Gain { dumpable: i32::from(own && !secure && readable), creds: new, secure })
+    Ok(Gain { dumpable: i32::from(own && !changed && readable), creds: new, secure })
+}
+
+/// Whether somebody traces the task who could not trace the new program: what that one may do is not theirs.
+fn watched(task: &Task) -> bool {
+    task.tracing.tracer().is_some_and(|tracer| !tracer.creds().capable(cap::SYS_PTRACE))
 }
 
 /// Whether another process shares root, working directory and umask: it could lead a privileged program astray.
