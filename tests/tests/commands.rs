@@ -161,11 +161,59 @@ print([l.split() for l in open("/proc/self/status") if l.startswith("Seccomp")])
         "tr '\\0' ' ' < /proc/self/cmdline; echo; grep -c . /proc/self/maps | grep -q . && echo maps; cat /proc/self/comm; ls -l /proc/self/fd/0 >/dev/null && echo fd",
     ),
     (
+        "strace",
+        "strace",
+        r#"f=$(mktemp); strace -f -o $f sh -c 'ls -d /etc; (exit 3); echo hi; kill -USR1 $$'; echo $?
+sed -E 's/^[0-9]+ +//; s/0x[0-9a-f]+/P/g; s/ *<unfinished.*//; s/\) *= .*//; s/(pid=)?[0-9]{1,} vars/N/; s/(pid|uid|utime|stime)=[0-9]+( \/\*.*\*\/)?/\1/g' $f |
+  grep -E '^(execve\("/usr|exit_group|write|newfstatat\(3|--- SIGCHLD|--- SIGUSR1|\+\+\+)' | sort
+strace -c -o $f sh -c 'kill -0 $$; exit 5'; echo $?; grep -cE ' (execve|kill|exit_group)$' $f
+sleep 5 & p=$!; strace -o $f -p $p 2>/dev/null & s=$!; sleep 0.5; { kill $p; wait $p; } 2>/dev/null; echo $?
+wait $s; echo $?; tail -1 $f; rm $f"#,
+    ),
+    ("gdb", "gdb", GDB),
+    (
         "dev_files",
         "sh",
         "head -c 4 /dev/zero | od -An -tx1; echo x > /dev/null; head -c 8 /dev/urandom | wc -c; echo e >&2",
     ),
 ];
+
+/// gdb starts a program with threads, and attaches to one.
+const GDB: &str = r##"d=$(mktemp -d); cd $d; cat > p.c <<'X'
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static pthread_barrier_t here, end;
+static int total;
+static void *work(void *arg) { pthread_barrier_wait(&here); pthread_barrier_wait(&end); return arg; }
+int f(int n) {
+    int local = n * 7;
+    total += local;
+    return local;
+}
+int main(int argc, char **argv) {
+    pthread_t t[2];
+    pthread_barrier_init(&here, 0, 3);
+    pthread_barrier_init(&end, 0, 3);
+    for (int i = 0; i < 2; i++) pthread_create(&t[i], 0, work, 0);
+    pthread_barrier_wait(&here);
+    int r = f(6);
+    if (argc > 1) for (;;) pause();
+    pthread_barrier_wait(&end);
+    for (int i = 0; i < 2; i++) pthread_join(t[i], 0);
+    printf("%d %d\n", r, total);
+    return 0;
+}
+X
+gcc -g -O0 -pthread p.c -o p
+plain() { grep -E "$1" out | sed -E 's/0x[0-9a-f]+/P/g; s/(process|LWP) [0-9]+/N/'; }
+gdb -nx -batch -ex 'set can-use-hw-watchpoints 0' -ex 'break f' -ex run -ex next -ex next -ex 'print local' -ex bt \
+  -ex 'info threads' -ex 'set var local = 5' -ex stepi -ex finish -ex 'call getppid() == getpid()' -ex 'watch r' \
+  -ex 'tbreak pthread_join' -ex delete -ex 'break 20' -ex continue -ex 'print r' -ex continue ./p > out 2>&1; echo $?
+plain '^(\$|#|Breakpoint|Thread . .* hit|[0-9]+ [0-9]+$|\[Inf|Value)'; grep -cE '^[* ] [0-9] +Thread 0x' out
+./p x & sleep 0.5
+gdb -nx -batch -p $! -ex 'thread apply all bt 1' -ex 'print total' -ex 'print f(3)' -ex 'print total' -ex detach > out 2>&1
+echo $?; plain '^(\$|Thread|\[Inf)'; { kill $!; wait $!; } 2>/dev/null; echo $?; cd /; rm -r $d"##;
 
 struct Scratch(PathBuf);
 

@@ -7,7 +7,17 @@ use platform::Port;
 use syscall_table::abi::{PROT_READ, PROT_WRITE};
 use syscall_table::errno::Errno;
 
+/// Bytes of the vDSO's image at most: what is not there cannot be read.
+const VDSO: u64 = 2 * PAGE;
+
 impl Mm {
+    /// Whether a range lies in the host's vDSO, which is no area but may be read.
+    pub(crate) fn in_vdso(&self, addr: u64, len: u64) -> bool {
+        self.space.vdso().is_some_and(|start| {
+            addr >= start && addr.checked_add(len).is_some_and(|end| end <= start.saturating_add(VDSO))
+        })
+    }
+
     /// Reads or writes memory, with the protection of private memory lifted for the moment.
     ///
     /// # Errors

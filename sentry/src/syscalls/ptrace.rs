@@ -47,9 +47,10 @@ fn traceme(cx: &mut Cx) -> SysResult {
         drop(tree);
         return Err(Fail::gap(Errno::EPERM, "PTRACE_TRACEME of a child of init"));
     };
-    if !may_inspect(&tracer, task)
-        || !links::attach(&mut tree, &tracer, task, How { seized: false, options: 0 })
-    {
+    let (rights, own) = (tracer.creds(), task.creds());
+    // Its ids do not matter, and it may be undumpable (cap_ptrace_traceme in Linux).
+    let may = own.permitted & !rights.permitted == 0 || rights.capable(cap::SYS_PTRACE);
+    if !may || !links::attach(&mut tree, &tracer, task, How { seized: false, options: 0 }) {
         return Err(Errno::EPERM.into());
     }
     drop(tree);
@@ -298,7 +299,10 @@ fn of_stopped(cx: &mut Cx, task: &Arc<Task>, op: i64, addr: u64, data: u64) -> S
 fn memory(cx: &mut Cx, task: &Arc<Task>, addr: u64, new: Option<u64>) -> SysResult<[u8; 8]> {
     let mm = task.mm();
     // Nothing of the platform's own.
-    addr.checked_add(8).filter(|end| *end <= mm.layout.lock().end()).ok_or(Errno::EIO)?;
+    let own = addr.checked_add(8).is_some_and(|end| end <= mm.layout.lock().end());
+    if !own && !(new.is_none() && mm.in_vdso(addr, 8)) {
+        return Err(Errno::EIO.into());
+    }
     let mut word = new.unwrap_or_default().to_le_bytes();
     let done = match new {
         Some(_) => mm.space.write(addr, &word),

@@ -37,7 +37,10 @@ impl FileOps for Mem {
         let mm = task.mm();
         // Nothing of the platform's own: what the guest cannot map it cannot have read.
         let end = mm.layout.lock().run_end(offset, offset.saturating_add(buf.len() as u64));
-        let len = usize::try_from(end.saturating_sub(offset)).unwrap_or(0).min(buf.len());
+        let mut len = usize::try_from(end.saturating_sub(offset)).unwrap_or(0).min(buf.len());
+        if len == 0 && mm.in_vdso(offset, 1) {
+            len = page_rest(offset).min(buf.len());
+        }
         let Some(part) = buf.get_mut(..len).filter(|part| !part.is_empty()) else {
             return Err(Errno::EIO.into());
         };
