@@ -5,7 +5,8 @@ use guest_tests::*;
 use libc::*;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 
-cases![proc_files, errors_of_attach, attach_and_detach, attach_blocked_in_call, seize_interrupt, seize_group_stop_and_listen, group_stop, fork_event, vfork_events, clone_event, thread_event_and_exit, exec_trap, exec_event, exec_of_thread, exit_event, exit_event_of_signal, exitkill, tracer_death_detaches, wait_forms, real_parent_and_tracer, kill_stopped, detach_with_signal, sigchld_of_stops, threads_have_their_own_tracer, wnothread];
+cases![
+    proc_files, errors_of_attach, attach_and_detach, attach_blocked_in_call, seize_interrupt, seize_group_stop_and_listen, group_stop, fork_event, vfork_events, clone_event, thread_event_and_exit, exec_trap, exec_event, exec_of_thread, exit_event, exit_event_of_signal, exitkill, tracer_death_detaches, wait_forms, real_parent_and_tracer, kill_stopped, detach_with_signal, sigchld_of_stops, threads_have_their_own_tracer, wnothread];
 
 fn errors_of_attach() {
     let own = sys!(SYS_getpid) as i32;

@@ -94,16 +94,16 @@ pub(crate) fn after_exec(task: &Arc<Task>, file: &File) -> SysResult<Gain> {
         }
         effective |= new.euid == 0;
     }
-    let set_id = |new: &Creds| new.euid != old.uid || new.egid != old.gid;
+    // Whatever becomes of it: such a program is to be careful.
+    let set_id = new.euid != old.uid || new.egid != old.gid;
     let gained = new.permitted & !old.permitted != 0;
-    if (set_id(&new) || gained) && (shares_places(task) || watched(task)) {
+    if (set_id || gained) && (shares_places(task) || watched(task)) {
         if !old.capable(cap::SETUID) {
             new.euid = new.uid;
             new.egid = new.gid;
         }
         new.permitted &= old.permitted;
     }
-    let set_id = set_id(&new);
     new.suid = new.euid;
     new.fsuid = new.euid;
     new.sgid = new.egid;
