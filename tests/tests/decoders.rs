@@ -110,3 +110,36 @@ fn executables() {
     seeds.retain(|seed| !seed.is_empty());
     smoke("the loader", sentry::task::elf::fuzz_parse, &seeds, 256);
 }
+
+#[test]
+fn filters() {
+    let insn =
+        |code: u16, jt: u8, jf: u8, k: u32| [&code.to_le_bytes()[..], &[jt, jf], &k.to_le_bytes()].concat();
+    let call = [0; 64];
+    let (load, allow, deny) = (insn(0x20, 0, 0, 0), insn(6, 0, 0, 0x7fff_0000), insn(6, 0, 0, 0x5_0001));
+    let seeds = [
+        [&call[..], &load, &insn(0x15, 0, 1, 59), &deny, &allow].concat(),
+        [
+            &call[..],
+            &insn(0x20, 0, 0, 4),
+            &insn(0x15, 1, 0, 0xc000_003e),
+            &deny,
+            &load,
+            &insn(0x54, 0, 0, 3),
+            &insn(0x35, 1, 0, 2),
+            &deny,
+            &allow,
+        ]
+        .concat(),
+        [
+            &call[..],
+            &insn(0x20, 0, 0, 16),
+            &insn(2, 0, 0, 3),
+            &insn(0x61, 0, 0, 3),
+            &insn(0x3c, 0, 0, 0),
+            &insn(0x16, 0, 0, 0),
+        ]
+        .concat(),
+    ];
+    smoke("the filters' verifier", sentry::seccomp::bpf::fuzz_run, &seeds, 256);
+}

@@ -5,7 +5,7 @@
 //! that may not have been written. So every run ends, after at most as many steps as there are instructions.
 
 use syscall_table::abi::seccomp::{AUDIT_ARCH_X86_64, SECCOMP_RET_ALLOW, SeccompData, SockFilter};
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Most instructions of a program (BPF_MAXINSNS).
 pub const MAX_INSNS: usize = 4096;
@@ -148,6 +148,26 @@ impl Program {
             }
         }
         false
+    }
+}
+
+/// Takes `data` for a program and runs it on calls made of the same bytes, for a fuzzer: a program that is taken must end,
+/// and must allow what it is said to allow always.
+pub fn fuzz_run(data: &[u8]) {
+    let (head, rest) = data.split_at(data.len().min(size_of::<SeccompData>()));
+    let mut call = SeccompData::default();
+    for (to, from) in call.as_mut_bytes().iter_mut().zip(head) {
+        *to = *from;
+    }
+    let insns = rest.chunks_exact(8).filter_map(|bytes| SockFilter::read_from_bytes(bytes).ok()).collect();
+    let Some(program) = Program::new(insns) else { return };
+    for nr in [call.nr, call.nr & 511, 0, 59] {
+        for arch in [call.arch, AUDIT_ARCH_X86_64] {
+            let value = program.run(&SeccompData { nr, arch, ..call });
+            let word = usize::try_from(nr / 64).ok().and_then(|at| program.allows().get(at));
+            let always = arch == AUDIT_ARCH_X86_64 && word.is_some_and(|word| word >> (nr & 63) & 1 != 0);
+            assert!(!always || value == SECCOMP_RET_ALLOW, "a call that is always allowed");
+        }
     }
 }
 
