@@ -50,8 +50,12 @@ fn wait_timeouts() {
 
 fn waiter(w: &Arc<AtomicU32>, mask: u32, flags: u32) -> std::thread::JoinHandle<i64> {
     let v = w.clone();
-    let h = std::thread::spawn(move || sys!(WAIT, &*v, 0, mask, flags, 0, 0));
-    sleep_ms(40);
+    let (tell, told) = std::sync::mpsc::channel();
+    let h = std::thread::spawn(move || {
+        tell.send(sys!(SYS_gettid)).expect("heard");
+        sys!(WAIT, &*v, 0, mask, flags, 0, 0)
+    });
+    until_asleep(told.recv().expect("a thread"));
     h
 }
 

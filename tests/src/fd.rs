@@ -37,3 +37,16 @@ pub fn now_ms() -> i64 {
 pub fn sleep_ms(ms: u64) {
     std::thread::sleep(std::time::Duration::from_millis(ms));
 }
+
+/// Returns when a thread of this process sleeps; fails after 10 s.
+pub fn until_asleep(tid: i64) {
+    let end = now_ms() + 10_000;
+    let asleep = || {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+    };
+    while !asleep() {
+        crate::check(now_ms() < end, "the thread sleeps");
+        sleep_ms(1);
+    }
+}
