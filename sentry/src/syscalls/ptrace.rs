@@ -300,7 +300,8 @@ fn memory(cx: &mut Cx, task: &Arc<Task>, addr: u64, new: Option<u64>) -> SysResu
     let mm = task.mm();
     // Nothing of the platform's own.
     let own = addr.checked_add(8).is_some_and(|end| end <= mm.layout.lock().end());
-    if !own && !(new.is_none() && mm.in_vdso(addr, 8)) {
+    let shown = own || new.is_none() && mm.in_vdso(addr, 8);
+    if !shown {
         return Err(Errno::EIO.into());
     }
     let mut word = new.unwrap_or_default().to_le_bytes();
