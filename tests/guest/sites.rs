@@ -7,7 +7,7 @@ use libc::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 cases![
-    forms, registers_kept, flags_kept, red_zone_kept, vector_kept, jump_to_the_instruction, both_forms_at_once, jump_behind_the_instruction, signal_storm,
+    forms, registers_kept, flags_kept, flags_while_signals_come, red_zone_kept, vector_kept, jump_to_the_instruction, both_forms_at_once, jump_behind_the_instruction, signal_storm,
     restart_at_a_site, eintr_at_a_site, fork_and_sites, threads_at_once, code_moved, code_rewritten, code_replaced, gs_claimed, execve_forgets,
     own_ids_follow, masks, mask_while_signals_come, robust_lists
 ];
@@ -112,7 +112,49 @@ fn registers_kept() {
 
 fn flags_kept() {
     let code = Code::new(&first(SYS_getppid));
-    for i in 0..OFTEN * 4 {
+    flags_after(&code, OFTEN * 4);
+}
+
+fn nothing(_: i32) {}
+
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// Whether the call finds its registers for itself or not: with GS the guest's own, too.
+fn flags_while_signals_come() {
+    let _on = sig::with(SIGUSR1, nothing as *const () as usize, SA_RESTART);
+    let (tgid, tid) = (sys!(SYS_getpid), sys!(SYS_gettid));
+    let code = Code::new(&first(SYS_getppid));
+    let data = [0u64; 8];
+    for base in [std::ptr::null(), data.as_ptr()] {
+        eq(sys!(SYS_arch_prctl, 0x1001, base), 0);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                while !done.load(SeqCst) {
+                    sys!(SYS_tgkill, tgid, tid, SIGUSR1);
+                    std::thread::sleep(std::time::Duration::from_micros(50));
+                }
+            });
+            // A failure ends the other thread too.
+            let _set = SetAtEnd(&done);
+            let begin = std::time::Instant::now();
+            while begin.elapsed().as_millis() < 700 {
+                flags_after(&code, OFTEN);
+            }
+        });
+    }
+    eq(sys!(SYS_arch_prctl, 0x1001, 0), 0);
+}
+
+/// Flags are the same after a call as before.
+fn flags_after(code: &Code, times: usize) {
+    for i in 0..times {
         // CF PF AF ZF SF OF
         let set: u64 = [0x8d5, 0, 0x801, 0x0d4, 0x001, 0x800, 0x040][i % 7];
         let got: u64;
@@ -505,17 +547,22 @@ fn mask_while_signals_come() {
                     std::thread::sleep(std::time::Duration::from_micros(50));
                 }
             });
+            // A failure ends the other thread too.
+            let _set = SetAtEnd(&done);
             let begin = std::time::Instant::now();
+            let mut old = 0u64;
+            let told = &raw mut old as u64;
             let mut rounds = 0;
-            while rounds < 5000 || SEEN.load(SeqCst) < 20 && begin.elapsed().as_secs() < 10 {
+            while rounds < 5000 || SEEN.load(SeqCst) < 1000 && begin.elapsed().as_secs() < 2 {
                 rounds += 1;
-                eq(call(SIG_BLOCK as u64, at, 0, 8), 0);
+                eq(call(SIG_BLOCK as u64, at, told, 8), 0);
                 BLOCKED.store(true, SeqCst);
-                std::hint::spin_loop();
+                // What was before, not what an interrupted attempt made of it.
+                eq(unsafe { (told as *const u64).read_volatile() } & usr1, 0);
                 BLOCKED.store(false, SeqCst);
-                eq(call(SIG_UNBLOCK as u64, at, 0, 8), 0);
+                eq(call(SIG_UNBLOCK as u64, at, told, 8), 0);
+                eq(unsafe { (told as *const u64).read_volatile() } & usr1, usr1);
             }
-            done.store(true, SeqCst);
         });
         eq(WRONG.load(SeqCst), 0);
         check(SEEN.swap(0, SeqCst) >= 20, "signals come");

@@ -614,6 +614,7 @@ fn any_bytes_decode_or_do_not() {
 
 #[test]
 fn the_server_survives_any_packet() {
+    const ANSWERS: u64 = 300;
     let dir = Dir::new("hostile");
     fs::write(dir.path("f"), "x").unwrap();
     fs::create_dir(dir.path("d")).unwrap();
@@ -623,7 +624,7 @@ fn the_server_survives_any_packet() {
     let start = Instant::now();
     let mut answered = 0u64;
     std::thread::scope(|scope| {
-        while start.elapsed() < Duration::from_secs(3) {
+        while answered < ANSWERS && start.elapsed() < Duration::from_secs(60) {
             let (ours, theirs) = lane();
             let server = &server;
             scope.spawn(move || server.serve_lane(&theirs));
@@ -646,7 +647,7 @@ fn the_server_survives_any_packet() {
         }
     });
     println!("{answered} answered");
-    assert!(answered > 100);
+    assert!(answered >= ANSWERS, "within a minute");
     assert_eq!(fs::read(dir.path("f")).unwrap(), b"x");
     assert!(matches!(
         server.answer(&Request::Attach { mount: 0 }).0,

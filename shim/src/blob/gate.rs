@@ -90,6 +90,7 @@ global_asm!(
     "lz_plain_a:",
     "add al, 0x7f",
     "sahf",
+    "lz_plain_set:",
     "lea rcx, [rip + lz_table]",
     "mov eax, dword ptr [rcx + r11]",
     "jmp lz_plain_b",
@@ -302,6 +303,10 @@ unsafe extern "C" {
     static lz_light_start: u8;
     static lz_flags_live: u8;
     static lz_flags_saved: u8;
+    static lz_plain_b: u8;
+    static lz_plain_a: u8;
+    static lz_plain_set: u8;
+    static lz_common: u8;
     static lz_nr_saved: u8;
     static lz_posted: u8;
     static lz_own: u8;
@@ -310,6 +315,8 @@ unsafe extern "C" {
     static lz_mask_done: u8;
     static lz_mask_hand: u8;
     static lz_robust: u8;
+    static lz_zero: u8;
+    static lz_trap: u8;
     static lz_light_end: u8;
 }
 
@@ -404,18 +411,30 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
     }
     let used = if masking { u64::from(slot.light_site.load(Relaxed)) } else { context.mctx[R11] };
     let site = site(used / GATE_SIZE);
+    let within = |from: *const u8, to: *const u8| rip >= at(from) && rip < at(to);
     let tried = rip == at(&raw const lz_mask_tried) && context.mctx[RFLAGS] & ZERO_FLAG != 0;
-    if tried || rip >= at(&raw const lz_mask_done) && rip < at(&raw const lz_mask_hand) {
-        // The mask is another one by now: the call is over.
+    let done = within(&raw const lz_mask_done, &raw const lz_mask_hand)
+        || within(&raw const lz_zero, &raw const lz_trap);
+    if tried || done {
+        // The mask, or the list, is another one by now: the call is over.
         context.mctx[RAX] = 0;
         set_flags(context, slot.light_flags.load(Relaxed));
         context.mctx[RIP] = behind(site);
         return Found::Guest;
     }
     if !second_form(site) && rip > at(&raw const lz_flags_live) {
-        let saved = rip >= at(&raw const lz_flags_saved);
-        let ax = if saved { slot.light_flags.load(Relaxed) } else { context.mctx[RAX] };
-        set_flags(context, ax);
+        let ax = context.mctx[RAX];
+        if within(&raw const lz_plain_b, &raw const lz_common) {
+            // The slot has none of this call's; behind `sahf` they are where they belong.
+            if rip == at(&raw const lz_plain_a) {
+                set_flags(context, ax);
+            } else if within(&raw const lz_plain_a, &raw const lz_plain_set) {
+                set_flags(context, ax.wrapping_sub(0x7f));
+            }
+        } else {
+            let saved = rip >= at(&raw const lz_flags_saved);
+            set_flags(context, if saved { slot.light_flags.load(Relaxed) } else { ax });
+        }
     }
     if rip >= at(&raw const lz_nr_saved) {
         context.mctx[RAX] = slot.req_nr.load(Relaxed);
