@@ -169,19 +169,42 @@ pub fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Lets go of the pages of this program's own code and constants, which come back from the file when they are used
-/// again. For a process that has its start behind it and mostly waits.
+/// Lets go of the pages of code and constants, this program's and its libraries', which come back from the files when they
+/// are used again. For a process that has its start behind it and mostly waits.
 pub fn let_go_of_code() {
-    unsafe extern "C" {
-        static __executable_start: u8;
-        static etext: u8;
-    }
+    // SAFETY: the function fits, and is given nothing.
+    unsafe { libc::dl_iterate_phdr(Some(let_go_of_object), std::ptr::null_mut()) };
+}
+
+/// Of one loaded object: the segments that nobody may write (dl_iterate_phdr(3)).
+unsafe extern "C" fn let_go_of_object(
+    object: *mut libc::dl_phdr_info,
+    _: libc::size_t,
+    _: *mut libc::c_void,
+) -> libc::c_int {
     const PAGE: usize = 4096;
-    let start = (&raw const __executable_start) as usize & !(PAGE - 1);
-    let end = (&raw const etext) as usize & !(PAGE - 1);
-    // SAFETY: from the program's first byte to the end of its code all is mapped from the file and never written, so that
-    // a page that comes back is what it was. A failure changes nothing.
-    unsafe { libc::madvise(start as *mut libc::c_void, end.saturating_sub(start), libc::MADV_DONTNEED) };
+    // SAFETY: the C library gives a valid object, which stays loaded.
+    let object = unsafe { &*object };
+    if !object.dlpi_name.is_null() {
+        // SAFETY: it is a string of the object's.
+        let name = unsafe { std::ffi::CStr::from_ptr(object.dlpi_name) };
+        // The vDSO is no file's.
+        if name.to_bytes().starts_with(b"linux-") {
+            return 0;
+        }
+    }
+    for index in 0..usize::from(object.dlpi_phnum) {
+        // SAFETY: there are so many headers.
+        let header = unsafe { &*object.dlpi_phdr.add(index) };
+        if header.p_type != libc::PT_LOAD || header.p_flags & libc::PF_W != 0 {
+            continue;
+        }
+        let from = (object.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+        let (start, end) = (from & !(PAGE - 1), from.wrapping_add(header.p_memsz as usize) & !(PAGE - 1));
+        // SAFETY: what is mapped from a file and never written is, when it comes back, what it was. A failure changes nothing.
+        unsafe { libc::madvise(start as *mut libc::c_void, end.saturating_sub(start), libc::MADV_DONTNEED) };
+    }
+    0
 }
 
 /// Ends the process without running anything more of it.
