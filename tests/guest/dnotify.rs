@@ -24,6 +24,7 @@ fn notify(fd: i64, what: u32) -> i64 {
 fn taken() -> Vec<siginfo_t> {
     let mut all = Vec::new();
     loop {
+        // SAFETY: all zero is a valid siginfo.
         let mut info: siginfo_t = unsafe { std::mem::zeroed() };
         if sys!(SYS_rt_sigtimedwait, &sig::set(&[SIGIO, RT]), &mut info, &[0i64; 2], 8) < 0 {
             return all;
@@ -169,6 +170,7 @@ fn details() {
         let got = taken();
         eq(got.len(), 2);
         // si_band and si_fd.
+        // SAFETY: siginfo is longer, and any bytes are numbers.
         let words: [i64; 4] = unsafe { std::mem::transmute_copy(&got[0]) };
         eq((got[0].si_signo, got[0].si_code, words[2], words[3] as i32), (RT, 3, 0x441, fd as i32));
     });

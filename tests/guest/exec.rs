@@ -326,6 +326,7 @@ fn busy_script() {
 
 fn vfork_exec() {
     // glibc's system() and posix_spawn use CLONE_VM | CLONE_VFORK.
+    // SAFETY: the string ends in NUL.
     eq(unsafe { system(c"exit 14".as_ptr()) }, 14 << 8);
 }
 
@@ -342,6 +343,7 @@ fn many() {
 }
 
 fn auxv_plausible() {
+    // SAFETY: getauxval takes numbers; what AT_RANDOM and the like point to is the kernel's and stays.
     unsafe {
         eq(getauxval(AT_PAGESZ), 4096);
         eq(getauxval(AT_CLKTCK), 100);

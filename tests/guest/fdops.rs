@@ -42,9 +42,11 @@ fn fcntl_own() {
     eq(g, i64::from(-group));
     let mut o = [0i32; 2];
     ok(sys!(SYS_fcntl, p[0], 16, &mut o));
+    // SAFETY: a variable of this function.
     eq(unsafe { (&raw const o).read_volatile() }, [2, group]);
     ok(sys!(SYS_fcntl, p[0], 15, &[0i32, sys!(SYS_gettid) as i32]));
     ok(sys!(SYS_fcntl, p[0], 16, &mut o));
+    // SAFETY: a variable of this function.
     eq(unsafe { (&raw const o).read_volatile() }, [0, sys!(SYS_gettid) as i32]);
     ok(sys!(SYS_fcntl, p[0], 15, &[1i32, me]));
     eq(sys!(SYS_fcntl, p[0], F_GETOWN), i64::from(me));
@@ -60,6 +62,7 @@ fn fcntl_own() {
     let r = sys!(SYS_fcntl, p[0], 17, &mut u);
     if r == 0 {
         let ids = [sys!(SYS_getuid) as u32, sys!(SYS_geteuid) as u32];
+        // SAFETY: a variable of this function.
         eq(unsafe { (&raw const u).read_volatile() }, ids);
     } else {
         err(r, EINVAL);
@@ -115,9 +118,11 @@ fn fcntl_hints() {
     let fd = t.file("f", b"");
     let mut v = 9u64;
     eq(sys!(SYS_fcntl, fd, 1035, &mut v), 0);
+    // SAFETY: a variable of this function.
     eq(unsafe { (&raw const v).read_volatile() }, 0);
     eq(sys!(SYS_fcntl, fd, 1036, &2u64), 0);
     eq(sys!(SYS_fcntl, fd, 1035, &mut v), 0);
+    // SAFETY: a variable of this function.
     eq(unsafe { (&raw const v).read_volatile() }, 2);
     err(sys!(SYS_fcntl, fd, 1036, &77u64), EINVAL);
     err(sys!(SYS_fcntl, fd, 1036, bad()), EFAULT);
@@ -166,17 +171,21 @@ fn ioctl_regular() {
     let mut n = 0i32;
     ok(sys!(SYS_lseek, fd, 3, SEEK_SET));
     eq(sys!(SYS_ioctl, fd, FIONREAD, &mut n), 0);
+    // SAFETY: a variable of this function.
     eq(unsafe { (&raw const n).read_volatile() }, 7);
     ok(sys!(SYS_lseek, fd, 30, SEEK_SET));
     eq(sys!(SYS_ioctl, fd, FIONREAD, &mut n), 0);
+    // SAFETY: a variable of this function.
     eq(unsafe { (&raw const n).read_volatile() }, -20);
     err(sys!(SYS_ioctl, fd, FIONREAD, bad()), EFAULT);
     let mut b = 0i32;
     eq(sys!(SYS_ioctl, fd, 2, &mut b), 0); // FIGETBSZ
+    // SAFETY: a variable of this function.
     eq(unsafe { (&raw const b).read_volatile() }, 4096);
     let mut q = 0u64;
     eq(sys!(SYS_ioctl, fd, 0x5460, &mut q), 0); // FIOQSIZE
     // What is allocated.
+    // SAFETY: a variable of this function.
     eq(unsafe { (&raw const q).read_volatile() } % 512, 0);
     err(sys!(SYS_ioctl, fd, TCGETS, bad()), ENOTTY);
     err(sys!(SYS_ioctl, fd, TIOCGWINSZ, bad()), ENOTTY);
@@ -199,6 +208,7 @@ fn ioctl_flags() {
         skip("a file system without flags");
     }
     eq(r, 0);
+    // SAFETY: a variable of this function.
     eq(unsafe { (&raw const f).read_volatile() } & 0x30, 0);
     eq(sys!(SYS_ioctl, fd, 0x4008_6602u32, &unsafe { (&raw const f).read_volatile() }), 0);
     err(sys!(SYS_ioctl, fd, 0x8008_6601u32, bad()), EFAULT);
@@ -232,6 +242,7 @@ fn ioctl_pipe() {
     let mut n = 0i32;
     eq(sys!(SYS_write, p[1], b"abc", 3), 3);
     eq(sys!(SYS_ioctl, p[1], FIONREAD, &mut n), 0);
+    // SAFETY: a variable of this function.
     eq(unsafe { (&raw const n).read_volatile() }, 3);
     err(sys!(SYS_ioctl, p[0], TCGETS, bad()), ENOTTY);
     eq(sys!(SYS_ioctl, p[0], FIOASYNC, &1i32), 0);

@@ -15,7 +15,7 @@ macro_rules! verbs {
 }
 
 verbs! {
-    attr buffers clone close dnotify dup exec fcntl fdops fileops files futex getdents ids inet init inotify job lseek
+    attr buffers clone close dnotify dup exec fcntl fdops fileops files futex getdents ids inet init inotify job loopback lseek
     memlimit mmap names netlink open pipe prctl pread process procfs pty read rlimit setid sigfault
     sigframe signal sites socket splice stat threads time timers tty wait
     write
@@ -30,6 +30,7 @@ verbs! {
     ptrace
     ptrace_events
     seccomp
+    seccomp_tasks
     seccomp_verifier
     seccomp_notify
     seccomp_trace

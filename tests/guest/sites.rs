@@ -125,24 +125,30 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
+/// Runs `f` while another thread sends SIGUSR1 to this one all the time; a failure ends that too.
+fn under_signals(f: impl FnOnce()) {
+    let (tgid, tid) = (sys!(SYS_getpid), sys!(SYS_gettid));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            while !done.load(SeqCst) {
+                sys!(SYS_tgkill, tgid, tid, SIGUSR1);
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+        });
+        let _set = SetAtEnd(&done);
+        f();
+    });
+}
+
 /// Whether the call finds its registers for itself or not: with GS the guest's own, too.
 fn flags_while_signals_come() {
     let _on = sig::with(SIGUSR1, nothing as *const () as usize, SA_RESTART);
-    let (tgid, tid) = (sys!(SYS_getpid), sys!(SYS_gettid));
     let code = Code::new(&first(SYS_getppid));
     let data = [0u64; 8];
     for base in [std::ptr::null(), data.as_ptr()] {
         eq(sys!(SYS_arch_prctl, 0x1001, base), 0);
-        let done = AtomicBool::new(false);
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                while !done.load(SeqCst) {
-                    sys!(SYS_tgkill, tgid, tid, SIGUSR1);
-                    std::thread::sleep(std::time::Duration::from_micros(50));
-                }
-            });
-            // A failure ends the other thread too.
-            let _set = SetAtEnd(&done);
+        under_signals(|| {
             let begin = std::time::Instant::now();
             while begin.elapsed().as_millis() < 700 {
                 flags_after(&code, OFTEN);
@@ -534,21 +540,11 @@ extern "C" fn not_while_blocked(_: i32) {
 /// Signals from another thread while the mask changes all the time: none comes while it is blocked, each when it is not.
 fn mask_while_signals_come() {
     let _on = sig::with(SIGUSR1, not_while_blocked as *const () as usize, SA_RESTART);
-    let (tgid, tid) = (sys!(SYS_getpid), sys!(SYS_gettid));
     let usr1 = sig::set(&[SIGUSR1]);
     let at = &raw const usr1 as u64;
     for code in mask_calls() {
         let call = code.entry(0);
-        let done = AtomicBool::new(false);
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                while !done.load(SeqCst) {
-                    sys!(SYS_tgkill, tgid, tid, SIGUSR1);
-                    std::thread::sleep(std::time::Duration::from_micros(50));
-                }
-            });
-            // A failure ends the other thread too.
-            let _set = SetAtEnd(&done);
+        under_signals(|| {
             let begin = std::time::Instant::now();
             let mut old = 0u64;
             let told = &raw mut old as u64;
