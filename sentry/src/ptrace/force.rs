@@ -11,9 +11,9 @@ use crate::sync::{Level, Lock};
 use crate::task::Task;
 use crate::wait::{Ready, WaitQueue};
 use platform::Port;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::{Arc, Weak};
 use syscall_table::errno::Errno;
 
 const DUE: u8 = 0;
@@ -42,9 +42,20 @@ impl Default for Errands {
     }
 }
 
-/// What the asker waits for, between attempts of its call.
+/// What the asker waits for, between attempts of its call, and of whom. It ends with the call: one that is interrupted and
+/// made again leaves nothing behind.
 #[derive(Default)]
-struct Waiting(Option<Arc<Errand>>);
+struct Waiting(Option<(Arc<Errand>, Weak<Task>)>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some((errand, task)) = self.0.take()
+            && let Some(task) = task.upgrade()
+        {
+            task.errands.list.lock().retain(|other| !Arc::ptr_eq(other, &errand));
+        }
+    }
+}
 
 impl Errand {
     fn end(&self, done: bool) {
@@ -69,7 +80,8 @@ pub(crate) fn transfer(
     if Arc::ptr_eq(task, cx.task) {
         return mm.force(cx.port()?, addr, data, write);
     }
-    let errand = match cx.state::<Waiting>().0.clone() {
+    let known = cx.state::<Waiting>().0.as_ref().map(|(errand, _)| errand.clone());
+    let errand = match known {
         Some(errand) => errand,
         None => {
             let errand = Arc::new(Errand {
@@ -80,7 +92,7 @@ pub(crate) fn transfer(
                 state: AtomicU8::new(DUE),
                 queue: WaitQueue::new(),
             });
-            cx.state::<Waiting>().0 = Some(errand.clone());
+            cx.state::<Waiting>().0 = Some((errand.clone(), Arc::downgrade(task)));
             task.errands.list.lock().push(errand.clone());
             task.errands.due.store(true, SeqCst);
             if task.is_dead() {

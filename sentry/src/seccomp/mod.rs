@@ -18,6 +18,7 @@ use crate::sync::{Level, Lock};
 use crate::task::Task;
 use bpf::{Calls, Program};
 use notify::Notifier;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use syscall_table::abi::seccomp::*;
@@ -202,13 +203,15 @@ pub(crate) fn attach(
         return Err(Errno::ENOMEM.into());
     }
     let sync = flags & SECCOMP_FILTER_FLAG_TSYNC != 0;
+    // Looked through once for all threads, under the lock.
+    let line: HashSet<_> = older.iter().flat_map(|f| f.path_of()).map(std::ptr::from_ref).collect();
     let others: Vec<_> = task
         .process
         .threads()
         .into_iter()
         .filter(|t| sync && !Arc::ptr_eq(t, task) && !t.is_dead())
         .collect();
-    if let Some(unable) = others.iter().find(|other| !can_follow(other, older.as_ref())) {
+    if let Some(unable) = others.iter().find(|other| !can_follow(other, &line)) {
         if flags & SECCOMP_FILTER_FLAG_TSYNC_ESRCH != 0 {
             return Err(Errno::ESRCH.into());
         }
@@ -251,15 +254,11 @@ pub(crate) fn attach(
     Ok(0)
 }
 
-/// Whether a thread can be given what grows out of `leaf`: it has no filter, or one that `leaf` grew out of.
-fn can_follow(thread: &Task, leaf: Option<&Arc<Filter>>) -> bool {
+/// Whether a thread can be given what grows out of the filters `line`: it has none, or its newest is one of them.
+fn can_follow(thread: &Task, line: &HashSet<*const Filter>) -> bool {
     match (thread.seccomp.mode(), thread.seccomp.newest()) {
-        (SECCOMP_MODE_DISABLED, _) => true,
-        (SECCOMP_MODE_FILTER, Some(newest)) => {
-            let root = Arc::as_ptr(&newest);
-            leaf.is_some_and(|leaf| leaf.path_of().any(|f| std::ptr::eq(f, root)))
-        }
-        (SECCOMP_MODE_FILTER, None) => true,
+        (SECCOMP_MODE_DISABLED, _) | (SECCOMP_MODE_FILTER, None) => true,
+        (SECCOMP_MODE_FILTER, Some(newest)) => line.contains(&Arc::as_ptr(&newest)),
         _ => false,
     }
 }

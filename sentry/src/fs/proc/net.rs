@@ -32,7 +32,7 @@ const SS_CONNECTED: u8 = 3;
 /// Flag of a listening socket (include/linux/net.h).
 const SO_ACCEPTCON: u32 = 1 << 16;
 
-type Make = fn(&Task) -> String;
+type Make = fn(&Task) -> Vec<u8>;
 
 /// An address as these tables have it: 32-bit words in the machine's order, and the port.
 fn address(family: i32, at: &SocketAddr) -> String {
@@ -74,27 +74,24 @@ fn table(task: &Task, family: i32, protocol: i32, heading: &str) -> String {
     out
 }
 
-fn unix(task: &Task) -> String {
-    let mut out = String::from(UNIX);
+/// Names are any bytes.
+fn unix(task: &Task) -> Vec<u8> {
+    let mut out = Vec::from(UNIX);
     for row in listing::rows(&task.kernel, AF_UNIX, 0) {
         let (flags, state) = match row.state {
             LISTEN => (SO_ACCEPTCON, SS_UNCONNECTED),
             listing::ESTABLISHED => (0, SS_CONNECTED),
             _ => (0, SS_UNCONNECTED),
         };
-        let _ = write!(
-            out,
-            "{POINTER}: 00000002 00000000 {flags:08X} {:04X} {state:02X} {:5}",
-            row.kind, row.ino
-        );
+        let line =
+            format!("{POINTER}: 00000002 00000000 {flags:08X} {:04X} {state:02X} {:5}", row.kind, row.ino);
+        out.extend(line.into_bytes());
         if let Some(name) = row.unix_name() {
-            let abstract_name = name.first() == Some(&0);
-            // A NUL is shown as @.
-            let name: Vec<u8> =
-                name.iter().map(|byte| if abstract_name && *byte == 0 { b'@' } else { *byte }).collect();
-            let _ = write!(out, " {}", String::from_utf8_lossy(&name));
+            let hidden = if name.first() == Some(&0) { b'@' } else { 0 };
+            out.push(b' ');
+            out.extend(name.iter().map(|byte| if *byte == 0 { hidden } else { *byte }));
         }
-        out.push('\n');
+        out.push(b'\n');
     }
     out
 }
@@ -140,16 +137,16 @@ pub(super) fn files(_: &Arc<Kernel>) -> Names {
         (b"wireless", String::new()),
     ];
     let live: [(&'static [u8], Make); 7] = [
-        (b"tcp", |task| table(task, AF_INET, IPPROTO_TCP, TCP)),
-        (b"tcp6", |task| table(task, AF_INET6, IPPROTO_TCP, TCP6)),
-        (b"udp", |task| table(task, AF_INET, IPPROTO_UDP, UDP)),
-        (b"udp6", |task| table(task, AF_INET6, IPPROTO_UDP, UDP6)),
+        (b"tcp", |task| table(task, AF_INET, IPPROTO_TCP, TCP).into_bytes()),
+        (b"tcp6", |task| table(task, AF_INET6, IPPROTO_TCP, TCP6).into_bytes()),
+        (b"udp", |task| table(task, AF_INET, IPPROTO_UDP, UDP).into_bytes()),
+        (b"udp6", |task| table(task, AF_INET6, IPPROTO_UDP, UDP6).into_bytes()),
         (b"unix", unix),
-        (b"sockstat", sockstat),
-        (b"sockstat6", sockstat6),
+        (b"sockstat", |task| sockstat(task).into_bytes()),
+        (b"sockstat6", |task| sockstat6(task).into_bytes()),
     ];
     let live = live.map(|(name, make)| {
-        (name, text(ino(&[b"net", name]), 0o444, (0, 0), move |task: &Task| Ok(make(task).into_bytes())))
+        (name, text(ino(&[b"net", name]), 0o444, (0, 0), move |task: &Task| Ok(make(task))))
     });
     fixed.into_iter().map(|(name, text)| named(b"net", name, text)).chain(live).collect()
 }
