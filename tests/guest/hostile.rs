@@ -362,6 +362,50 @@ fn write_read_only() -> i32 {
     0
 }
 
+/// In the area that is shared with the sandbox's kernel: the data of a slot that nobody has.
+const SPOT: usize = SHIM + 0x100_0000 + 2000 * 0x4000 + 0x1000;
+const MARK: u64 = 0x6c61_7a61_7265_7421;
+
+/// Natively there is no such area.
+extern "C" fn nothing_there(_: i32) {
+    child::exit_now(7);
+}
+
+/// What is written near the shim before execve(2) is not there when a set-user-ID program runs: code would be, too.
+fn leave_behind() -> i32 {
+    if sys!(SYS_geteuid) != 0 {
+        return 0;
+    }
+    let t = Tmp::new();
+    ok(sys!(SYS_chmod, t.path(""), 0o755));
+    std::fs::copy("/proc/self/exe", format!("{}/p", t.dir())).expect("a copy");
+    ok(sys!(SYS_chmod, t.path("p"), 0o4755));
+    let pid = child(|| {
+        ok(sys!(SYS_setgroups, 0, 0));
+        ok(sys!(SYS_setresgid, 1000, 1000, 1000));
+        ok(sys!(SYS_setresuid, 1000, 1000, 1000));
+        sig::handle(SIGSEGV, nothing_there as *const () as usize, 0);
+        // SAFETY: nobody but the sandbox's kernel has it; where it is not mapped the handler ends this process.
+        unsafe { (SPOT as *mut u64).write_volatile(MARK) };
+        let argv = [t.path("p").as_ptr() as usize, c"look".as_ptr() as usize, 0];
+        sys!(SYS_execve, t.path("p"), &argv, &[0usize]) as i32
+    });
+    // It says that it has the rights.
+    eq(reap(pid), 7 << 8);
+    0
+}
+
+/// The set-user-ID program of [`leave_behind`].
+pub fn look(_: &[String]) -> i32 {
+    sig::handle(SIGSEGV, nothing_there as *const () as usize, 0);
+    // SAFETY: as there.
+    if unsafe { (SPOT as *const u64).read_volatile() } == MARK {
+        let line = b"leaving something to a set-user-ID program succeeded\n";
+        sys!(SYS_write, 1, &line[..], line.len());
+    }
+    if sys!(SYS_geteuid) == 0 { 7 } else { 8 }
+}
+
 /// Ends a child that does not end by itself in time.
 fn finish(pid: i32, ms: i64) {
     let end = now_ms() + ms;
@@ -386,6 +430,7 @@ const MODES: &[(&str, Harm)] = &[
     ("descriptors", descriptors),
     ("garbage_calls", garbage_calls),
     ("write_read_only", write_read_only),
+    ("leave_behind", leave_behind),
 ];
 
 /// `guest hostile MODE`.

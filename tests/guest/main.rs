@@ -43,6 +43,7 @@ const HELPERS: &[(&str, Helper)] = &[
     ("io_uring_three_times", io_uring_three_times),
     ("hostile", hostile::run),
     ("bomb", hostile::bomb),
+    ("look", hostile::look),
     ("credentials", setid::show),
     ("on_stack", memlimit::on_stack),
     ("churn", threads::churn),

@@ -39,6 +39,16 @@ fn errors_of_attach() {
     if sys!(SYS_geteuid) != 0 {
         err(pt!(r(PTRACE_ATTACH), pid, 0, 0), EPERM);
     }
+    // Of another user: nor then.
+    if sys!(SYS_geteuid) == 0 {
+        in_child(|| {
+            ok(sys!(SYS_setgroups, 0, 0));
+            ok(sys!(SYS_setresgid, 1000, 1000, 1000));
+            ok(sys!(SYS_setresuid, 1000, 1000, 1000));
+            err(pt!(r(PTRACE_ATTACH), pid, 0, 0), EPERM);
+            err(pt!(r(PTRACE_SEIZE), pid, 0, 0), EPERM);
+        });
+    }
     ok(sys!(SYS_kill, pid, SIGKILL));
     eq(wait_end(pid), SIGKILL);
 }
