@@ -163,12 +163,12 @@ print([l.split() for l in open("/proc/self/status") if l.startswith("Seccomp")])
     (
         "strace",
         "strace",
-        r#"f=$(mktemp); strace -f -o $f sh -c 'ls -d /etc; (exit 3); echo hi; kill -USR1 $$'; echo $?
-sed -E 's/^[0-9]+ +//; s/0x[0-9a-f]+/P/g; s/ *<unfinished.*//; s/\) *= .*//; s/(pid=)?[0-9]{1,} vars/N/; s/(pid|uid|utime|stime)=[0-9]+( \/\*.*\*\/)?/\1/g' $f |
+        r#"f=$(mktemp); strace -ff -o $f sh -c 'ls -d /etc; (exit 3); echo hi; kill -USR1 $$'; echo $?
+sed -E 's/^[0-9]+ +//; s/0x[0-9a-f]+/P/g; s/\) *= .*//; s/(pid=)?[0-9]{1,} vars/N/; s/(pid|uid|utime|stime)=[0-9]+( \/\*.*\*\/)?/\1/g' $f.* |
   grep -E '^(execve\("/usr|exit_group|write|newfstatat\(3|--- SIGCHLD|--- SIGUSR1|\+\+\+)' | sort
 strace -c -o $f sh -c 'kill -0 $$; exit 5'; echo $?; grep -cE ' (execve|kill|exit_group)$' $f
 sleep 5 & p=$!; strace -o $f -p $p 2>/dev/null & s=$!; sleep 0.5; { kill $p; wait $p; } 2>/dev/null; echo $?
-wait $s; echo $?; tail -1 $f; rm $f"#,
+wait $s; echo $?; tail -1 $f; rm $f $f.*"#,
     ),
     ("gdb", "gdb", GDB),
     (
