@@ -107,8 +107,12 @@ pub fn command(place: Place, who: Who, options: &[&str], argv: &[&str]) -> Comma
     // The same environment wherever the tests run. Without SHELL, programs take the shell of the user from passwd, and
     // that of nobody refuses.
     let home = std::env::var_os("HOME").unwrap_or_else(|| "/".into());
-    c.env_clear().envs(std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"LAZARET_")));
-    c.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C.UTF-8").env("SHELL", "/bin/sh").env("TERM", "xterm");
+    c.env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"LAZARET_")));
+    c.env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("LC_ALL", "C.UTF-8")
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm");
     c.current_dir("/");
     if who == Who::Ordinary {
         c.env("HOME", "/nonexistent").env("USER", "nobody").env("LOGNAME", "nobody");
