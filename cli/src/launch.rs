@@ -4,11 +4,12 @@
 //! trace, and answers the gofer of an ordinary user what owner a file has ([`gofer::serve_ids`]).
 
 use crate::options::{DoOptions, PlatformName};
-use crate::setup::{Ids, MountSetup, SentrySetup};
+use crate::policy::{self, Plan};
+use crate::setup::{Ids, SentrySetup};
 use crate::stdio;
 use crate::watch::{self, Child, Run};
+use clap::ArgMatches;
 use confine::host;
-use gofer::{GoferConfig, HideRule, Mount};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Resource, geteuid, getrlimit, setrlimit};
 use sentry::task::limits::{Limits, NR_OPEN};
@@ -18,24 +19,25 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use syscall_table::abi::getrlimit::*;
 
 /// Runs the command; its exit status.
-pub fn run(options: &DoOptions) -> ExitCode {
-    match start(options).and_then(|mut run| run.watch()) {
+pub fn run(options: &DoOptions, matches: &ArgMatches) -> ExitCode {
+    match start(options, matches).and_then(|mut run| run.watch()) {
         Ok(code) => ExitCode::from(code),
         Err(text) => crate::failure(&text),
     }
 }
 
-fn start(options: &DoOptions) -> Result<Run, String> {
+fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
     let text = |what: &'static str| move |e: io::Error| format!("{what}: {e}");
     // First of all: it traces what this process makes.
     let counter = options.host_calls.then(|| confine::count::start(options.platform == PlatformName::Trap));
     let counter = counter.transpose().map_err(|e| format!("--host-calls: ptrace: {e}"))?;
-    let mounts = mounts(options)?;
+    unknown_option(options)?;
+    let plan = Plan::new(&policy::gather(matches)?)?;
     let report = options.report.as_ref().map(|path| create(path)).transpose()?;
     let trace = match &options.trace {
         Some(path) if path == Path::new("-") => {
@@ -54,7 +56,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         lanes.map_err(text("gofer's sockets"))?.into_iter().unzip();
     let numbers = |fds: &[OwnedFd]| fds.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>();
     let tty = open_tty();
-    let streams = stdio::streams(&options.root);
+    let streams = stdio::streams(Path::new(plan.root()));
 
     let sentry_setup = SentrySetup {
         command: options.command.iter().map(|arg| arg.as_bytes().to_vec()).collect(),
@@ -64,10 +66,7 @@ fn start(options: &DoOptions) -> Result<Run, String> {
             None => std::env::current_dir().map_or(b"/".to_vec(), |dir| dir.into_os_string().into_vec()),
         },
         cwd_must: options.cwd.is_some(),
-        mounts: mounts
-            .iter()
-            .map(|m| MountSetup { at: m.dst.clone().into_bytes(), writable: m.writable })
-            .collect(),
+        mounts: crate::setup::mounts(&plan),
         platform: match options.platform {
             PlatformName::Trap => "trap".to_owned(),
             PlatformName::Ptrace => "ptrace".to_owned(),
@@ -83,14 +82,13 @@ fn start(options: &DoOptions) -> Result<Run, String> {
         tty: tty.as_ref().map(AsRawFd::as_raw_fd),
         counter: counter.as_ref().map(|counter| counter.socket().as_raw_fd()),
     };
-    let hide = hidden(options)?;
     // Root's gofer sees owners as they are.
     let oracle = if geteuid().is_root() { None } else { Some(pair().map_err(text("gofer's sockets"))?) };
     let (ready, ready_theirs) = io::pipe().map_err(text("gofer's pipe"))?;
     let mut homes = gofer::hidden::default_homes(&std::fs::read_to_string("/etc/passwd").unwrap_or_default());
     // The caller's own, wherever it is: programs look for secrets where $HOME says.
     homes.extend(std::env::var("HOME").ok().filter(|h| h.starts_with('/') && !homes.contains(h)));
-    let config = GoferConfig { mounts, hide, homes };
+    let config = plan.gofer(homes);
     let theirs = oracle.as_ref().map(|(_, theirs)| theirs.as_raw_fd());
     let sentry = Child::new(crate::sentry_role::start(sentry_setup)?)?;
     let gofer = gofer::start(&config, &numbers(&gofer_lanes), theirs, ready_theirs.as_raw_fd());
@@ -113,6 +111,16 @@ fn start(options: &DoOptions) -> Result<Run, String> {
     let mut run = Run::new(control, signals, ready, tty, sentry, gofer);
     run.counter = counter;
     Ok(run)
+}
+
+/// What follows the options is a program, and few begin with a dash: it is a word that nobody knows.
+fn unknown_option(options: &DoOptions) -> Result<(), String> {
+    match options.command.first() {
+        Some(word) if word.as_bytes().starts_with(b"-") && !std::env::args_os().any(|arg| arg == "--") => {
+            Err(format!("unknown option {} (-- goes before a program of that name)", word.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -227,41 +235,4 @@ fn environment(options: &DoOptions) -> Result<Vec<Vec<u8>>, String> {
         env.push((name.to_owned(), value.to_owned()));
     }
     Ok(env.iter().map(|(k, v)| [k.as_bytes(), b"=", v.as_bytes()].concat()).collect())
-}
-
-fn absolute(path: &Path) -> Result<String, String> {
-    let absolute = std::path::absolute(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    match absolute.into_os_string().into_string() {
-        Ok(text) => Ok(text),
-        Err(text) => Err(format!("{}: not UTF-8", text.display())),
-    }
-}
-
-/// The root first, then what is mounted over it.
-fn mounts(options: &DoOptions) -> Result<Vec<Mount>, String> {
-    let existing = |path: &PathBuf| {
-        let text = absolute(path)?;
-        std::fs::metadata(&text).map_err(|e| format!("{text}: {e}"))?;
-        Ok::<_, String>(text)
-    };
-    let mut mounts = vec![Mount { src: existing(&options.root)?, dst: "/".to_owned(), writable: false }];
-    for (paths, writable) in [(&options.show, false), (&options.write, true)] {
-        for path in paths {
-            let src = existing(path)?;
-            mounts.push(Mount { dst: src.clone(), src, writable });
-        }
-    }
-    // A mount below another comes after it.
-    if let Some((_, rest)) = mounts.split_first_mut() {
-        rest.sort_by_key(|mount| mount.dst.len());
-    }
-    Ok(mounts)
-}
-
-fn hidden(options: &DoOptions) -> Result<Vec<HideRule>, String> {
-    let mut rules = gofer::hidden::default_rules();
-    for path in &options.hide {
-        rules.push(HideRule { rule: "hide".to_owned(), path: absolute(path)? });
-    }
-    Ok(rules)
 }

@@ -6,19 +6,25 @@ mod control;
 mod exposure;
 mod launch;
 mod options;
+mod policy;
 mod sentry_role;
 mod setup;
 mod stdio;
 mod syscalls;
 mod watch;
 
-use clap::Parser;
-use options::{Cli, Verb};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use options::{Cli, ExplainFormat, ExplainOptions, PolicyVerb, Verb};
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    // The matches too: they know in which order options were given.
+    let parsed = Cli::command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             // Help goes to standard output and is no failure.
             let code = if error.use_stderr() { FAILURE } else { 0 };
@@ -26,12 +32,29 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    let mut matches = &matches;
+    while let Some((_, inner)) = matches.subcommand() {
+        matches = inner;
+    }
     match cli.verb {
-        Verb::Do(options) => launch::run(&options),
+        Verb::Do(options) => launch::run(&options, matches),
         Verb::Syscalls(options) => syscalls::run(&options),
         Verb::Exposure(options) => exposure::run(&options),
         Verb::Check => check::run(),
+        Verb::Policy(PolicyVerb::Explain(options)) => match explain(&options, matches) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(text) => failure(&text),
+        },
     }
+}
+
+fn explain(options: &ExplainOptions, matches: &ArgMatches) -> Result<(), String> {
+    let plan = policy::Plan::new(&policy::gather(matches)?)?;
+    let text = match options.format {
+        ExplainFormat::Text => policy::explain::text(&plan),
+        ExplainFormat::Json => format!("{:#}\n", policy::explain::json(&plan)),
+    };
+    std::io::stdout().write_all(text.as_bytes()).map_err(|e| format!("standard output: {e}"))
 }
 
 /// How many processors this process may run on. Control groups' shares are not looked at: they take reading files, and

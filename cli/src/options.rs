@@ -22,23 +22,68 @@ pub enum Verb {
     Exposure(ExposureOptions),
     /// Say what this host offers
     Check,
+    /// Say what a policy allows
+    #[command(subcommand)]
+    Policy(PolicyVerb),
+}
+
+#[derive(Subcommand)]
+pub enum PolicyVerb {
+    /// Print what can be read, written and reached, without running anything
+    Explain(ExplainOptions),
+}
+
+/// Options of `lazaret policy explain`.
+#[derive(Args)]
+pub struct ExplainOptions {
+    #[command(flatten)]
+    pub policy: PolicyOptions,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = ExplainFormat::Text)]
+    pub format: ExplainFormat,
+    /// A policy file; options come after it
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ExplainFormat {
+    Text,
+    Json,
+}
+
+/// What a program may reach. Rules hold in the order in which they are given: a later mount covers what was below its place.
+#[derive(Args)]
+#[command(next_help_heading = "Policy (rules in their order)")]
+pub struct PolicyOptions {
+    /// Host directory that is the root inside (default: /)
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Show SRC at DST, read-only; also what a default rule hides, if SRC is it or lies in it (repeatable)
+    #[arg(long, value_name = "SRC[:DST]", visible_alias = "show")]
+    pub read_only: Vec<PathBuf>,
+    /// Show SRC at DST, and let changes pass through to the host (repeatable)
+    #[arg(long, value_name = "SRC[:DST]")]
+    pub write: Vec<PathBuf>,
+    /// Hide PATH (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub hide: Vec<PathBuf>,
+    /// Mount files in memory at DST (repeatable)
+    #[arg(long, value_name = "DST[:size=N]")]
+    pub tmpfs: Vec<PathBuf>,
+    /// Take rules from a file, see docs/policy.md (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub policy: Vec<PathBuf>,
+    /// Most bytes that changes take in memory: a number, or one with K, M, G (default: half of the machine's memory)
+    #[arg(long, value_name = "N", value_parser = crate::policy::size_of)]
+    pub upper_size: Option<u64>,
 }
 
 /// Options of `lazaret do`.
 #[derive(Args)]
 pub struct DoOptions {
-    /// Host directory that is the root inside
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    pub root: PathBuf,
-    /// Let writes below PATH pass through to the host (repeatable)
-    #[arg(long, value_name = "PATH")]
-    pub write: Vec<PathBuf>,
-    /// Hide PATH (repeatable)
-    #[arg(long, value_name = "PATH")]
-    pub hide: Vec<PathBuf>,
-    /// Show PATH, read-only, although a default rule hides it (repeatable)
-    #[arg(long, value_name = "PATH")]
-    pub show: Vec<PathBuf>,
+    #[command(flatten)]
+    pub policy: PolicyOptions,
     /// Set an environment variable (repeatable)
     #[arg(long, value_name = "K=V")]
     pub env: Vec<OsString>,

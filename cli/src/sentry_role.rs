@@ -9,7 +9,7 @@ use platform::sentryfilter;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CapabilitySet;
-use sentry::boot::{HostMount, Inherited, Sandbox, Start, Std};
+use sentry::boot::{Inherited, Sandbox, Start, Std};
 use sentry::fs::host_tty::host_signal;
 use sentry::kernel::Config;
 use sentry::report::{Outcome, Wanted};
@@ -96,7 +96,7 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     let sandbox = Sandbox {
         platform: platform.clone(),
         client: Arc::new(gofer::Client::new(lanes)),
-        mounts: setup.mounts.iter().map(|m| HostMount { at: m.at.clone(), writable: m.writable }).collect(),
+        mounts: setup.mounts,
         stdio,
         tty: setup.tty.map(take).transpose()?,
         wanted: Wanted { report: report.is_some(), trace: setup.trace.map(take).transpose()? },

@@ -1,5 +1,7 @@
 //! What the launcher tells the sentry at its start.
 
+use crate::policy::{Kind, Plan, Upper, plan::Mounted};
+use sentry::boot::{Access, HostMount, MountKind};
 use sentry::task::limits::Limits;
 use std::os::fd::RawFd;
 
@@ -12,8 +14,8 @@ pub struct SentrySetup {
     /// Working directory; `must` says that it was asked for.
     pub cwd: Vec<u8>,
     pub cwd_must: bool,
-    /// Where the gofer's mounts go inside, in its order, and whether they are written through.
-    pub mounts: Vec<MountSetup>,
+    /// What is mounted, in this order; the first is `/`.
+    pub mounts: Vec<HostMount>,
     /// `trap` or `ptrace`.
     pub platform: String,
     /// Most threads and processes inside, together.
@@ -58,10 +60,28 @@ pub struct JobSetup {
     pub foreground: bool,
 }
 
-/// One mount of the gofer as the guest sees it.
-pub struct MountSetup {
-    pub at: Vec<u8>,
-    pub writable: bool,
+/// The mounts of a plan as the sentry makes them.
+pub fn mounts(plan: &Plan) -> Vec<HostMount> {
+    let mut number = 0;
+    let mut make = |mount: &Mounted| {
+        let kind = match &mount.kind {
+            Kind::Host { src, writable } => {
+                number += 1;
+                let access = match (writable, &plan.upper) {
+                    _ if mount.dst == "/" && plan.layered() => match plan.upper {
+                        Upper::Memory(size) => Access::Layered { size },
+                        Upper::Dir(_) => Access::Layered { size: None },
+                    },
+                    (true, _) => Access::Write,
+                    (false, _) => Access::Read,
+                };
+                MountKind::Host { number: number - 1, src: src.clone().into_bytes(), access }
+            }
+            Kind::Memory(size) => MountKind::Memory { size: *size },
+        };
+        HostMount { at: mount.dst.clone().into_bytes(), kind, rule: mount.rule.to_string() }
+    };
+    plan.mounts.iter().map(&mut make).collect()
 }
 
 /// The launcher's ids and limits, which are the program's.

@@ -21,12 +21,46 @@ use rustix::fd::OwnedFd;
 use std::sync::Arc;
 use syscall_table::errno::Errno;
 
-/// A mount of the gofer.
+/// A mount that the policy asks for.
 pub struct HostMount {
     /// Where it goes; the first is `/`.
     pub at: Vec<u8>,
-    /// Whether changes pass through to the host.
-    pub writable: bool,
+    /// What is mounted.
+    pub kind: MountKind,
+    /// The rule, as denials name it.
+    pub rule: String,
+}
+
+/// What a [`HostMount`] shows.
+pub enum MountKind {
+    /// Files of the host.
+    Host {
+        /// The mount's number in the gofer.
+        number: u32,
+        /// Their path on the host.
+        src: Vec<u8>,
+        /// What may be done with them.
+        access: Access,
+    },
+    /// Files in memory.
+    Memory {
+        /// Most bytes of contents; half of the machine's memory if not given.
+        size: Option<u64>,
+    },
+}
+
+/// What may be done with files of the host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// They are read.
+    Read,
+    /// Changes reach the host.
+    Write,
+    /// Changes go into an upper layer in memory.
+    Layered {
+        /// Most bytes of contents; half of the machine's memory if not given.
+        size: Option<u64>,
+    },
 }
 
 /// A standard stream.

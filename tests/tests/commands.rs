@@ -6,11 +6,11 @@ mod support;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use support::{
-    Check, Ctx, LIMIT, Output, Place, Who, bins, command, contexts, expect, fail, finish, present, run, same,
-    shell, start,
+    Check, Ctx, LIMIT, Output, Place, Scratch, Who, bins, command, contexts, expect, fail, finish, present,
+    run, same, shell, start,
 };
 
 /// Commands compared with their native run: name, program that must be there, shell text.
@@ -214,34 +214,6 @@ cat said; plain '^(\$|#|Breakpoint|Thread . .* hit|\[Inf|Value)'; grep -cE '^[* 
 ./p x & sleep 0.5
 gdb -nx -batch -p $! -ex 'thread apply all bt 1' -ex 'print total' -ex 'print f(3)' -ex 'print total' -ex detach > out 2>&1
 echo $?; plain '^(\$|Thread|\[Inf)'; { kill $!; wait $!; } 2>/dev/null; echo $?; cd /; rm -r $d"##;
-
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(c: &Ctx) -> Self {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static N: AtomicU32 = AtomicU32::new(0);
-        let p = std::env::temp_dir().join(format!(
-            "lazaret-cmd.{}.{}",
-            std::process::id(),
-            N.fetch_add(1, Ordering::Relaxed)
-        ));
-        std::fs::create_dir(&p).expect("scratch directory");
-        if c.who == Who::Ordinary {
-            std::os::unix::fs::chown(&p, Some(support::ORDINARY), Some(support::ORDINARY)).expect("chown");
-        }
-        Scratch(p)
-    }
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("UTF-8").to_string()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn report(s: &Scratch, o: &Output) -> Result<Value, Failed> {
     let text =

@@ -463,3 +463,31 @@ pub fn holdings(pid: u32) -> [u64; 3] {
     let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
     [field("VmRSS:"), fds as u64, field("Threads:")]
 }
+
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new(c: &Ctx) -> Self {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static N: AtomicU32 = AtomicU32::new(0);
+        let p = std::env::temp_dir().join(format!(
+            "lazaret-cmd.{}.{}",
+            std::process::id(),
+            N.fetch_add(1, Ordering::Relaxed)
+        ));
+        std::fs::create_dir(&p).expect("scratch directory");
+        if c.who == Who::Ordinary {
+            std::os::unix::fs::chown(&p, Some(ORDINARY), Some(ORDINARY)).expect("chown");
+        }
+        Scratch(p)
+    }
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("UTF-8").to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,18 +1,25 @@
 //! The mounts that every sandbox has.
 
 use super::gofer::GoferFs;
-use super::memfs::MemFs;
-use crate::boot::HostMount;
+use super::memfs::{MemFs, Node};
+use crate::boot::{Access, HostMount, MountKind};
 use crate::fail::{Fail, SysResult};
 use crate::kernel::Kernel;
+use crate::policy::Given;
 use crate::vfs::Vfs;
 use crate::vfs::dentry::{Dentry, Known};
-use crate::vfs::inode::{Inode, NewKind, NewOwner};
+use crate::vfs::inode::{Inode, NewKind, NewOwner, downcast};
 use crate::vfs::mount::NewMount;
 use crate::vfs::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use syscall_table::abi::stat::makedev;
 use syscall_table::errno::Errno;
+
+/// The minor device number of mount points that the host does not see.
+const STAND_IN: u32 = 25;
+/// Minor device numbers of the policy's tmpfs start here.
+const FIRST_MINOR: u32 = 256;
 
 /// Room for files in memory: half of the machine's.
 fn room() -> u64 {
@@ -33,35 +40,65 @@ pub fn set_up(
 ) -> SysResult<()> {
     super::memory::set_gofer(client);
     let vfs = &kernel.vfs;
-    let lower = GoferFs::attach(kernel, client, 0)?;
-    let root: Arc<dyn Inode> = if lower.writable() { lower } else { MemFs::overlay(lower, room())? };
-    vfs.mount_root(NewMount {
-        root: Dentry::root(root),
-        fstype: "overlay",
-        source: "overlay".to_owned(),
-        read_only: false,
-        options: "relatime",
-    });
-    for (number, mount) in mounts.iter().enumerate().skip(1) {
-        let number = u32::try_from(number).map_err(|_| Errno::EINVAL)?;
-        let inode = GoferFs::attach(kernel, client, number)?;
-        let at = place(vfs, &mount.at, inode.is_dir())?;
-        vfs.mount(
-            at,
-            NewMount {
-                root: Dentry::root(inode),
-                fstype: "fuse.lazaret",
-                source: "host".to_owned(),
-                read_only: !mount.writable,
-                options: "relatime",
-            },
-        );
-    }
+    let (first, rest) = mounts.split_first().ok_or(Errno::EINVAL)?;
+    mount(kernel, client, first, 0)?;
     super::dev::mount(vfs, room(), console)?;
     super::devpts::mount(kernel)?;
     super::mqueue::mount(kernel)?;
     super::proc::mount(kernel)?;
-    super::sys::mount(vfs, kernel.config.cpus)
+    super::sys::mount(vfs, kernel.config.cpus)?;
+    // Last: /dev/shm and the like can be among them.
+    for (number, given) in (1..).zip(rest) {
+        mount(kernel, client, given, number)?;
+    }
+    Ok(())
+}
+
+/// One mount of the policy, which has this place in it.
+fn mount(
+    kernel: &Arc<Kernel>,
+    client: &Arc<::gofer::Client>,
+    given: &HostMount,
+    place_in_policy: u32,
+) -> SysResult<()> {
+    let vfs = &kernel.vfs;
+    let (root, fstype, source, src, read_only): (Arc<dyn Inode>, _, _, _, _) = match &given.kind {
+        MountKind::Host { number, src, access } => {
+            let inode = GoferFs::attach(kernel, client, *number)?;
+            match access {
+                Access::Layered { size } => (
+                    MemFs::overlay(inode, size.unwrap_or_else(room))?,
+                    "overlay",
+                    "overlay",
+                    src.as_slice(),
+                    false,
+                ),
+                Access::Read => (inode, "fuse.lazaret", "host", src.as_slice(), true),
+                Access::Write => (inode, "fuse.lazaret", "host", src.as_slice(), false),
+            }
+        }
+        MountKind::Memory { size } => {
+            let dev = makedev(0, FIRST_MINOR.saturating_add(place_in_policy));
+            let owner = NewOwner { mode: 0o1777, uid: 0, gid: 0 };
+            (MemFs::tmpfs(dev, size.unwrap_or_else(room), owner), "tmpfs", "tmpfs", &b""[..], false)
+        }
+    };
+    let new = NewMount {
+        root: Dentry::root(root),
+        fstype,
+        source: source.to_owned(),
+        read_only,
+        options: if fstype == "tmpfs" { "nosuid,nodev,relatime" } else { "relatime" },
+    };
+    let id = if given.at == b"/" {
+        vfs.mount_root(new);
+        vfs.root()?.mount.id
+    } else {
+        let at = place(vfs, &given.at, new.root.inode.is_dir())?;
+        vfs.mount(at, new).id
+    };
+    vfs.policy.add(Given { mount: id, at: given.at.clone(), src: src.to_vec(), rule: given.rule.clone() });
+    Ok(())
 }
 
 /// A tmpfs mounted at `at`.
@@ -102,8 +139,21 @@ pub(super) fn place(vfs: &Vfs, path: &[u8], dir: bool) -> SysResult<Path> {
     Ok(at)
 }
 
+/// A mount point where there is no name. Only an upper layer in memory may get one of its own; anywhere else it is a name that
+/// the host does not see.
 fn make(at: &Path, name: &[u8], dir: bool) -> SysResult<Arc<Dentry>> {
     let kind = if dir { NewKind::Dir } else { NewKind::File };
-    let inode = at.inode().create(name, kind, NewOwner { mode: 0o755, uid: 0, gid: 0 })?;
-    Ok(at.dentry.added(name, inode))
+    let owner = NewOwner { mode: 0o755, uid: 0, gid: 0 };
+    if let Some(node) = downcast::<Node>(at.inode()) {
+        let inode = node.create(name, kind, owner)?;
+        if let Some(made) = downcast::<Node>(&inode) {
+            made.made_by_set_up();
+        }
+        return Ok(at.dentry.added(name, inode));
+    }
+    let root = MemFs::tmpfs(makedev(0, STAND_IN), 4096, owner);
+    let inode: Arc<dyn Inode> = if dir { root } else { root.create(b"file", kind, owner)? };
+    let dentry = at.dentry.added(name, inode);
+    dentry.mounted.store(true, Ordering::Release);
+    Ok(dentry)
 }

@@ -32,7 +32,7 @@ pub(super) fn inode_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysRe
         cx.kernel().vfs.lookup(cx.task, dirfd, &path, flags & AT_SYMLINK_NOFOLLOW == 0)?
     };
     if place.mount.read_only {
-        return Err(Errno::EROFS.into());
+        return Err(cx.kernel().vfs.policy.read_only(&place, b"", "change attributes"));
     }
     Ok(place.into())
 }
@@ -43,8 +43,8 @@ pub(super) fn inode_of(cx: &mut Cx, fd: Fd) -> SysResult<Target> {
     if file.flags() & O_PATH != 0 {
         return Err(Errno::EBADF.into());
     }
-    if file.path.as_ref().is_some_and(|p| p.mount.read_only) {
-        return Err(Errno::EROFS.into());
+    if let Some(place) = file.path.as_ref().filter(|p| p.mount.read_only) {
+        return Err(cx.kernel().vfs.policy.read_only(place, b"", "change attributes"));
     }
     let inode = file.ops.inode().ok_or(Errno::EPERM)?;
     Ok(Target { inode, place: file.path.clone() })

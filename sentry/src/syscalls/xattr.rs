@@ -32,19 +32,19 @@ fn by_path_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32, change: bool) -> 
     let path = if empty && path.is_null() { Vec::new() } else { cx.read_path(path.addr())? };
     if empty && path.is_empty() && dirfd != AT_FDCWD {
         let file = cx.task.files().get(dirfd)?;
-        return of_file(&file, change);
+        return of_file(cx, &file, change);
     }
     let path = if empty && path.is_empty() { b".".to_vec() } else { path };
     let place = cx.kernel().vfs.lookup(cx.task, dirfd, &path, flags & AT_SYMLINK_NOFOLLOW == 0)?;
     if change && place.mount.read_only {
-        return Err(Errno::EROFS.into());
+        return Err(cx.kernel().vfs.policy.read_only(&place, b"", "change attributes"));
     }
     Ok(place.into())
 }
 
-fn of_file(file: &File, change: bool) -> SysResult<Target> {
-    if change && file.path.as_ref().is_some_and(|p| p.mount.read_only) {
-        return Err(Errno::EROFS.into());
+fn of_file(cx: &Cx, file: &File, change: bool) -> SysResult<Target> {
+    if let Some(place) = file.path.as_ref().filter(|p| change && p.mount.read_only) {
+        return Err(cx.kernel().vfs.policy.read_only(place, b"", "change attributes"));
     }
     let inode = file.ops.inode().ok_or(Errno::EOPNOTSUPP)?;
     Ok(Target { inode, place: file.path.clone() })
@@ -55,7 +55,7 @@ fn by_fd(cx: &mut Cx, fd: Fd, change: bool) -> SysResult<Target> {
     if file.flags() & O_PATH != 0 {
         return Err(Errno::EBADF.into());
     }
-    of_file(&file, change)
+    of_file(cx, &file, change)
 }
 
 fn name(cx: &mut Cx, name: CStr) -> SysResult<Vec<u8>> {

@@ -138,6 +138,8 @@ impl Dentry {
         match children.names.get(name) {
             Some(Some(dentry)) => {
                 let fresh = caching == Caching::Keep
+                    // What is mounted stays where it is, whatever others do with the name.
+                    || dentry.mounted.load(Ordering::Acquire)
                     || now().saturating_sub(dentry.checked.load(Ordering::Relaxed))
                         < BELIEVED.as_nanos() as u64;
                 if fresh { Known::Present(dentry.clone()) } else { Known::Unknown(children.changes) }

@@ -45,6 +45,8 @@ pub struct Vfs {
     pub flocks: Arc<lock::Locks>,
     /// The file system of memfds, once there is one.
     anonymous: OnceLock<Path>,
+    /// Which mounts the policy made.
+    pub policy: crate::policy::Mounts,
 }
 
 impl Default for Vfs {
@@ -55,6 +57,7 @@ impl Default for Vfs {
             locks: Default::default(),
             flocks: Default::default(),
             anonymous: OnceLock::new(),
+            policy: Default::default(),
         }
     }
 }

@@ -66,7 +66,7 @@ impl Vfs {
         }
         let child = walk.child(&last.dir, &last.name)?;
         if last.dir.mount.read_only {
-            return Err(Errno::EROFS.into());
+            return Err(self.policy.read_only(&last.dir, &last.name, "remove"));
         }
         perm::check_delete(&walk.creds, &last.dir.inode().attr()?, &child.inode().attr()?)?;
         let is_dir = child.inode().is_dir();
@@ -116,7 +116,7 @@ impl Vfs {
             return Err(Errno::EXDEV.into());
         }
         if last.dir.mount.read_only {
-            return Err(Errno::EROFS.into());
+            return Err(self.policy.read_only(&last.dir, &last.name, "link"));
         }
         if old.inode().is_dir() {
             return Err(Errno::EPERM.into());
@@ -167,7 +167,7 @@ impl Vfs {
             Err(fail) => return Err(fail),
         };
         if from.dir.mount.read_only {
-            return Err(Errno::EROFS.into());
+            return Err(self.policy.read_only(&from.dir, &from.name, "rename"));
         }
         if flags & RENAME_NOREPLACE != 0 && target.is_some() {
             return Err(Errno::EEXIST.into());

@@ -114,7 +114,7 @@ impl Vfs {
             return Err(Errno::ENOTDIR.into());
         }
         if dir.mount.read_only {
-            return Err(Errno::EROFS.into());
+            return Err(self.policy.read_only(&dir, b"", "create"));
         }
         let attr = dir.inode().attr()?;
         perm::check(&walk.creds, &attr, perm::WRITE | perm::EXEC)?;
@@ -134,7 +134,7 @@ impl Vfs {
         let creds = task.creds();
         let dir = &last.dir;
         if dir.mount.read_only {
-            return Err(Errno::EROFS.into());
+            return Err(self.policy.read_only(dir, &last.name, "create"));
         }
         let attr = dir.inode().attr()?;
         perm::check(&creds, &attr, perm::WRITE | perm::EXEC)?;
@@ -196,7 +196,7 @@ impl Vfs {
             }
         }
         if want & perm::WRITE != 0 && place.mount.read_only && inode.is_file() {
-            return Err(Errno::EROFS.into());
+            return Err(self.policy.read_only(&place, b"", "open for writing"));
         }
         if matches!(inode.kind(), S_IFCHR | S_IFBLK) && place.mount.has("nodev") {
             return Err(Errno::EACCES.into());

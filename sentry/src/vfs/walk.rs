@@ -318,7 +318,7 @@ impl<'a> Walk<'a> {
                 }
                 path.extend_from_slice(name);
                 denial.object = String::from_utf8_lossy(&path).into_owned();
-                denial.allow_with = format!("--show {}", denial.object);
+                denial.allow_with = self.vfs.policy.shows(at.mount.id, &path);
                 Fail::Denial(denial)
             }
             other => other,

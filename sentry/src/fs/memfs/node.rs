@@ -73,6 +73,8 @@ pub struct Node {
     linkable: AtomicBool,
     /// Whose capabilities count: CAPS_.
     caps: AtomicU8,
+    /// A mount point that no program made.
+    set_up: AtomicBool,
 }
 
 impl Node {
@@ -105,6 +107,7 @@ impl Node {
             busy: Busy::default(),
             linkable: AtomicBool::new(false),
             caps: AtomicU8::new(CAPS_LOWER),
+            set_up: AtomicBool::new(false),
         })
     }
 
@@ -142,6 +145,11 @@ impl Node {
 
     pub(super) fn number(&self) -> u64 {
         self.ino
+    }
+
+    /// It is a mount point that no program made: no change of the layer.
+    pub(crate) fn made_by_set_up(&self) {
+        self.set_up.store(true, Ordering::Relaxed);
     }
 
     /// Nothing above has to hold it.
