@@ -100,7 +100,12 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
         stdio,
         tty: setup.tty.map(take).transpose()?,
         wanted: Wanted { report: report.is_some(), trace: setup.trace.map(take).transpose()? },
-        config: Config { cpus: crate::processors(), max_tasks: setup.tasks, ..Config::default() },
+        config: Config {
+            cpus: crate::processors(),
+            max_tasks: setup.tasks,
+            speculation: speculation(),
+            ..Config::default()
+        },
     };
     // The filter judges the sentry before it has read a byte of the guest's.
     sentryfilter::install(setup.platform == "ptrace")
@@ -238,6 +243,17 @@ fn outcome(ending: Ending, name: &str, cwd: &[u8]) -> (Message, u8, Option<WaitS
             (Message::Failed(code, format!("{name}: {text}")), code, None)
         }
     }
+}
+
+/// What the host says of speculation; 0, "not affected", where it says nothing.
+fn speculation() -> [u8; 3] {
+    use rustix::process::{SpeculationFeature as Feature, speculative_feature_state};
+    [
+        Feature::SpeculativeStoreBypass,
+        Feature::IndirectBranchSpeculation,
+        Feature::FlushL1DCacheOnContextSwitchOutOfTask,
+    ]
+    .map(|feature| speculative_feature_state(feature).ok().flatten().map_or(0, |state| state.bits() as u8))
 }
 
 /// A thread for what the launcher says. When the launcher is gone, so is the sandbox.

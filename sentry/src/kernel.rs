@@ -67,11 +67,13 @@ pub struct Config {
     pub max_tasks: usize,
     /// Processors that the guest sees.
     pub cpus: usize,
+    /// What the host says of speculation (PR_GET_SPECULATION_CTRL): store bypass, indirect branches, L1D flush.
+    pub speculation: [u8; 3],
 }
 
 impl Default for Config {
     fn default() -> Self {
         // Programs ask for the address of their host's name: every hosts file has this one.
-        Config { hostname: "localhost".into(), max_tasks: 32768, cpus: 1 }
+        Config { hostname: "localhost".into(), max_tasks: 32768, cpus: 1, speculation: [0; 3] }
     }
 }

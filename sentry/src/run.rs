@@ -128,7 +128,7 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
             Err(()) => Verdict::Exit,
         },
         Event::Syscall(req) => {
-            call.begin(&req, task.seccomp.is_on());
+            call.begin(&req, task.judges());
             if req.abi == Abi::X86_64 {
                 task.kernel.report.trace_enter(task, &call);
                 call.in_call = true;

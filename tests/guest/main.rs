@@ -34,6 +34,8 @@ verbs! {
     seccomp_verifier
     seccomp_notify
     seccomp_trace
+    prctl_memory
+    dispatch
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

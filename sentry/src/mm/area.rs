@@ -42,6 +42,8 @@ pub struct Area {
     pub backing: Backing,
     /// `[heap]`, `[stack]`; empty for others.
     pub name: &'static str,
+    /// What the program calls it (PR_SET_VMA_ANON_NAME).
+    pub label: Option<Arc<[u8]>>,
     /// The segment of shmat(2) that is mapped.
     pub attached: Option<Attachment>,
 }
@@ -67,6 +69,7 @@ impl Area {
             && self.locked == next.locked
             && self.grows == next.grows
             && self.name == next.name
+            && self.label == next.label
             && self.attached.is_none()
             && next.attached.is_none();
         same && match (&self.backing, &next.backing) {
@@ -76,6 +79,11 @@ impl Area {
             }
             _ => false,
         }
+    }
+
+    /// Whether it can have a label: memory that no file is behind.
+    pub fn is_anonymous(&self) -> bool {
+        self.attached.is_none() && !matches!(self.backing, Backing::Host { file: Some(_), .. })
     }
 
     /// Counts against RLIMIT_DATA: private, writable, no stack (is_data_mapping in Linux's mm/mmap.c).

@@ -8,6 +8,10 @@ pub const PAGE: u64 = 4096;
 /// Transparent huge page size: big anonymous areas are aligned to it, as Linux does.
 const HUGE: u64 = 2 << 20;
 
+/// Addresses of a program's parts: start and end of code, of initialised data, start of the stack, start and end of the heap,
+/// of arguments, of environment.
+pub type Marks = [u64; 11];
+
 /// Areas, break, accounting.
 #[derive(Default, Clone)]
 pub struct Layout {
@@ -24,8 +28,8 @@ pub struct Layout {
     pub(super) brk: u64,
     /// The stack's range.
     pub(super) stack: (u64, u64),
-    /// Start of arguments, of environment, end.
-    pub(super) args: (u64, u64, u64),
+    /// Where the program says that its parts lie.
+    pub(super) marks: Marks,
     /// mlockall(MCL_FUTURE).
     pub(super) lock_future: bool,
     /// Bytes mapped.
@@ -104,9 +108,19 @@ impl Layout {
         self.high
     }
 
-    /// Where arguments and environment lie: start of arguments, of environment, end.
-    pub fn args(&self) -> (u64, u64, u64) {
-        self.args
+    /// Where the program's parts lie, the heap as it is now.
+    pub fn marks(&self) -> Marks {
+        let mut marks = self.marks;
+        marks[5] = self.brk_start;
+        marks[6] = self.brk;
+        marks
+    }
+
+    /// Changes them, the heap too.
+    pub fn set_marks(&mut self, marks: Marks) {
+        self.marks = marks;
+        self.brk_start = marks[5];
+        self.brk = marks[6];
     }
 
     /// The stack's range.

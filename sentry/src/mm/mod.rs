@@ -12,6 +12,7 @@ mod force;
 pub mod layout;
 pub(crate) mod limits;
 mod lock;
+mod refuse;
 mod twice;
 
 use crate::fail::SysResult;
@@ -20,7 +21,7 @@ use crate::sync::{Guard, Level, Lock};
 use crate::vfs::file::{File, Mapping};
 use area::{Area, Backing};
 use flight::Undo;
-pub use layout::{Layout, PAGE, round_up};
+pub use layout::{Layout, Marks, PAGE, round_up};
 use platform::{CallError, NewTask, Port, Space};
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
@@ -47,6 +48,8 @@ pub struct Mm {
     pub(crate) watched: std::sync::atomic::AtomicBool,
     /// What code the platform had replaced before is put back.
     pub(crate) plain: std::sync::atomic::AtomicBool,
+    /// PR_SET_MDWE.
+    pub(crate) mdwe: std::sync::atomic::AtomicU32,
     /// Contexts of io_setup(2).
     pub aio: crate::ipc::aio::Contexts,
 }
@@ -113,6 +116,7 @@ impl Mm {
             room,
             watched: Default::default(),
             plain: Default::default(),
+            mdwe: Default::default(),
             aio: Default::default(),
         })
     }
@@ -149,7 +153,9 @@ impl Mm {
         });
         layout.total = total;
         layout.data = data;
-        Ok((Self::with(new.space.clone(), layout), new))
+        let copy = Self::with(new.space.clone(), layout);
+        copy.inherit_mdwe(self);
+        Ok((copy, new))
     }
 
     /// Calls `f` with the protection of a range, which does not change meanwhile; not if it is not the private and
@@ -191,9 +197,16 @@ impl Mm {
         layout.brk = start;
     }
 
-    /// Where arguments and environment lie: start of arguments, of environment, end.
-    pub fn set_args(&self, args: u64, env: u64, end: u64) {
-        self.layout.lock().args = (args, env, end);
+    /// Where the stack's contents, arguments and environment lie: start of each, end.
+    pub fn set_args(&self, stack: u64, args: u64, env: u64, end: u64) {
+        let marks = &mut self.layout.lock().marks;
+        marks[4] = stack;
+        marks[7..].copy_from_slice(&[args, env, env, end]);
+    }
+
+    /// Where code and initialised data lie.
+    pub fn set_image(&self, code: (u64, u64), data: (u64, u64)) {
+        self.layout.lock().marks[..4].copy_from_slice(&[code.0, code.1, data.0, data.1]);
     }
 
     /// A free range below the stack, not mapped yet.
@@ -263,6 +276,7 @@ impl Mm {
         if request.len == 0 {
             return Err(Errno::EINVAL.into());
         }
+        self.may_execute(request.prot, true)?;
         let len = round_up(request.len).ok_or(Errno::ENOMEM)?;
         let shared = request.flags & MAP_TYPE != MAP_PRIVATE;
         let memfd = if shared && request.source.is_none() { Some(shared_memory(len)?) } else { None };
@@ -298,7 +312,8 @@ impl Mm {
         let old = layout.remove(addr, end);
         let locked = layout.lock_future;
         let (prot, name, attached) = (request.prot, request.name, request.attached.clone());
-        let area = Area { end, prot, shared, dont_fork: false, locked, grows, backing, name, attached };
+        let (label, dont_fork) = (None, false);
+        let area = Area { end, prot, shared, dont_fork, locked, grows, backing, name, label, attached };
         layout.insert(addr, area);
         Self::depart(&mut layout, port, addr, end, Undo::Unmap);
         drop(layout);
@@ -356,6 +371,7 @@ impl Mm {
         }
         let prot = prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
         let upto = layout.run_end(start, end);
+        self.may_execute(prot, layout.all_execute(start, upto))?;
         if prot & PROT_WRITE != 0 && layout.read_only(start, upto) {
             return Err(Errno::EACCES.into());
         }
@@ -512,6 +528,7 @@ impl Mm {
                 grows: false,
                 backing: Backing::Anonymous,
                 name: "[heap]",
+                label: None,
                 attached: None,
             };
             layout.insert(old_end, area);

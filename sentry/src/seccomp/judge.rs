@@ -18,7 +18,7 @@ const ACTION: u32 = 0xffff_0000;
 const DATA: u32 = 0xffff;
 const MAX_ERRNO: u32 = 4095;
 /// In the number of a call of the x32 kind.
-const X32_BIT: u32 = 0x4000_0000;
+pub(super) const X32_BIT: u32 = 0x4000_0000;
 
 /// read, write, exit, rt_sigreturn.
 const STRICT: [u32; 4] = [0, 1, 60, 15];
@@ -35,6 +35,7 @@ pub(crate) fn judge(cx: &mut Cx) -> SysResult<Option<u64>> {
     if notify::is_waiting(cx) {
         return notify::wait(cx);
     }
+    super::dispatch::look(cx)?;
     if cx.task.tracing.wants(PTRACE_O_SUSPEND_SECCOMP) {
         return Ok(None);
     }

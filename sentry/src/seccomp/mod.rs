@@ -1,6 +1,7 @@
 //! Filters of system calls that the guest puts on itself (seccomp(2)).
 //!
 //! - [`bpf`]: the filters' programs.
+//! - [`dispatch`]: calls that a program wants to make itself.
 //! - [`judge`]: what a task's filters say of a call, before its handler runs.
 //! - [`notify`]: SECCOMP_RET_USER_NOTIF, and the descriptor by which somebody else answers.
 //!
@@ -9,6 +10,7 @@
 //! since (SECCOMP_FILTER_FLAG_TSYNC).
 
 pub mod bpf;
+pub mod dispatch;
 pub(crate) mod judge;
 pub(crate) mod notify;
 

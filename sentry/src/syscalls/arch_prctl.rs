@@ -34,14 +34,6 @@ pub fn arch_prctl(cx: &mut Cx, op: ArchPrctlOption, addr: u64) -> SysResult {
         ARCH_GET_CPUID => Ok(1),
         // cpuid cannot be made to fault here, as on processors without that feature.
         ARCH_SET_CPUID => Err(Errno::ENODEV.into()),
-        ARCH_GET_UNTAG_MASK => {
-            cx.write_value(addr, &u64::MAX)?;
-            Ok(0)
-        }
-        ARCH_GET_MAX_TAG_BITS => {
-            cx.write_value(addr, &0u64)?;
-            Ok(0)
-        }
         ARCH_GET_XCOMP_SUPP | ARCH_GET_XCOMP_PERM | ARCH_GET_XCOMP_GUEST_PERM => {
             cx.write_value(addr, &features())?;
             Ok(0)
@@ -52,8 +44,7 @@ pub fn arch_prctl(cx: &mut Cx, op: ArchPrctlOption, addr: u64) -> SysResult {
         }
         // The vDSO is mapped already.
         ARCH_MAP_VDSO_32 | ARCH_MAP_VDSO_64 => Err(Errno::EEXIST.into()),
-        ARCH_ENABLE_TAGGED_ADDR => Err(Errno::ENODEV.into()),
-        // As a kernel without shadow stacks, and what no kernel knows (among them the codes of early CET patches that C
+        // As a kernel without shadow stacks and address masking, and what no kernel knows (among them the codes of early CET patches that C
         // libraries try).
         _ => Err(Errno::EINVAL.into()),
     }

@@ -3,9 +3,8 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use crate::task::creds::{Creds, cap};
+use crate::task::creds::{ALL_CAPS, Creds, cap};
 use crate::task::tree::INIT;
-use std::sync::Arc;
 use syscall_table::errno::Errno;
 
 /// _LINUX_CAPABILITY_VERSION_1, 2, 3.
@@ -60,7 +59,9 @@ pub fn capset(cx: &mut Cx, hdrp: InOut<CapHeader>, datap: Addr) -> SysResult {
     let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut data);
     cx.copy_in(datap.addr(), bytes.get_mut(..words * 12).unwrap_or_default())?;
     let [e0, p0, i0, e1, p1, i1] = data.map(u64::from);
-    let (effective, permitted, inheritable) = (e0 | e1 << 32, p0 | p1 << 32, i0 | i1 << 32);
+    // Those that no kernel knows are none.
+    let [effective, permitted, inheritable] =
+        [e0 | e1 << 32, p0 | p1 << 32, i0 | i1 << 32].map(|set| set & ALL_CAPS);
     let old = cx.task.creds();
     let all = old.inheritable | old.permitted;
     let bad = permitted & !old.permitted != 0
@@ -71,7 +72,6 @@ pub fn capset(cx: &mut Cx, hdrp: InOut<CapHeader>, datap: Addr) -> SysResult {
         return Err(Errno::EPERM.into());
     }
     let ambient = old.ambient & permitted & inheritable;
-    *cx.task.creds.lock() =
-        Arc::new(Creds { effective, permitted, inheritable, ambient, ..Creds::clone(&old) });
+    cx.task.set_creds(Creds { effective, permitted, inheritable, ambient, ..Creds::clone(&old) });
     Ok(0)
 }

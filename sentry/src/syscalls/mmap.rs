@@ -59,7 +59,7 @@ pub fn mmap(
         0 => Some(cx.task.files().get(fd.raw())?),
         _ => None,
     };
-    let prot = prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
+    let prot = super::personality::implied(cx, prot & (PROT_READ | PROT_WRITE | PROT_EXEC));
     let source = match &file {
         Some(file) => source(file, prot, flags, offset)?,
         None => None,

@@ -15,7 +15,8 @@ pub fn mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt) -> SysResul
     }
     let mm = cx.task.mm();
     mm.set_room(&cx.task.process);
-    mm.protect(cx.memory_port(false)?, addr.addr(), len as u64, prot.bits()).map(|()| 0)
+    let prot = super::personality::implied(cx, prot.bits());
+    mm.protect(cx.memory_port(false)?, addr.addr(), len as u64, prot).map(|()| 0)
 }
 
 /// pkey_mprotect(2): no key is ever allocated, so only -1 is one.

@@ -6,7 +6,7 @@ use crate::fail::{Fail, SysResult};
 use crate::ptrace::links::{self, How};
 use crate::ptrace::{Kind, Resumed, State, Stop, Tracer, stop};
 use crate::ptrace::{force, regs};
-use crate::seccomp::Filter;
+use crate::seccomp::{Filter, dispatch};
 use crate::signal::{bit, mask, send};
 use crate::task::access::may_inspect;
 use crate::task::creds::cap;
@@ -275,18 +275,21 @@ fn of_stopped(cx: &mut Cx, task: &Arc<Task>, op: i64, addr: u64, data: u64) -> S
         // As a kernel without rseq(2), which this one is.
         PTRACE_GET_RSEQ_CONFIGURATION => return Err(Errno::EIO.into()),
         PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG => {
-            // It is always off.
-            if addr != 32 {
+            if addr != size_of::<dispatch::Config>() as u64 {
                 return Err(Errno::EINVAL.into());
             }
-            cx.copy_out(data, &[0; 32])?;
+            let config = task.dispatch.get();
+            cx.write_value(data, &config)?;
+        }
+        PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG => {
+            if addr != size_of::<dispatch::Config>() as u64 {
+                return Err(Errno::EINVAL.into());
+            }
+            let config: dispatch::Config = cx.read_value(data)?;
+            task.dispatch.set(config)?;
         }
         PTRACE_ARCH_PRCTL => return arch_prctl(cx, task, data, addr),
-        PTRACE_SINGLEBLOCK
-        | PTRACE_GET_THREAD_AREA
-        | PTRACE_SET_THREAD_AREA
-        | PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG
-        | PTRACE_SET_SYSCALL_INFO => {
+        PTRACE_SINGLEBLOCK | PTRACE_GET_THREAD_AREA | PTRACE_SET_THREAD_AREA | PTRACE_SET_SYSCALL_INFO => {
             let name = PTRACE_REQUESTS.iter().find(|(_, nr)| *nr == op).map_or("", |(name, _)| *name);
             return Err(Fail::gap(Errno::EIO, format!("ptrace {name}")));
         }

@@ -4,7 +4,6 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::task::creds::{Creds, cap};
-use std::sync::Arc;
 use syscall_table::errno::Errno;
 use zerocopy::IntoBytes;
 
@@ -24,7 +23,7 @@ fn change(cx: &Cx, edit: impl FnOnce(&mut Creds) -> SysResult<()>) -> SysResult 
             node.uid = new.uid;
         }
     }
-    *cx.task.creds.lock() = Arc::new(new);
+    cx.task.set_creds(new);
     cx.task.tell_own();
     Ok(0)
 }
@@ -142,6 +141,7 @@ pub fn setfsuid(cx: &mut Cx, fsuid: Uid) -> SysResult {
     if uid != SAME && (old.capable(cap::SETUID) || [old.uid, old.euid, old.suid, old.fsuid].contains(&uid)) {
         change(cx, |c| {
             c.fsuid = uid;
+            c.fix_after_setfsuid(&old);
             Ok(())
         })?;
     }
@@ -168,6 +168,9 @@ pub fn setgroups(cx: &mut Cx, size: i32, list: Addr) -> SysResult {
     let count = usize::try_from(size).ok().filter(|n| *n <= GROUPS_MAX).ok_or(Errno::EINVAL)?;
     let mut groups = vec![0u32; count];
     cx.copy_in(list.addr(), groups.as_mut_bytes())?;
+    if groups.contains(&SAME) {
+        return Err(Errno::EINVAL.into());
+    }
     groups.sort_unstable();
     change(cx, |c| {
         c.groups = groups;

@@ -26,9 +26,16 @@ pub fn timer_create(cx: &mut Cx, clockid: ClockId, sevp: In<Sigevent>, timerid: 
         return Err(Fail::gap(Errno::EOPNOTSUPP, "timers of the processor time of one thread of several"));
     }
     let timers = &cx.task.process.timers;
+    let wanted = match timers.restores_ids() {
+        true => Some(cx.read_value::<i32>(timerid.addr())?),
+        false => None,
+    };
+    if wanted.is_some_and(|id| id < 0) {
+        return Err(Errno::EINVAL.into());
+    }
     let made = if sevp.is_null() {
         let notice = |id: i32| Notice::Signal { signal: SIGALRM, value: id as u64 };
-        timers.create(cx.task, notice, None, clock)
+        timers.create(cx.task, wanted, notice, None, clock)
     } else {
         let event: Sigevent = cx.read_value(sevp.addr())?;
         let thread = match event.sigev_notify & SIGEV_THREAD_ID {
@@ -49,9 +56,9 @@ pub fn timer_create(cx: &mut Cx, clockid: ClockId, sevp: In<Sigevent>, timerid: 
             }
             _ => return Err(Errno::EINVAL.into()),
         };
-        timers.create(cx.task, |_| notice, thread.as_ref(), clock)
+        timers.create(cx.task, wanted, |_| notice, thread.as_ref(), clock)
     };
-    let id = made.ok_or(Errno::EAGAIN)?;
+    let id = made?;
     if let Err(fail) = cx.write_value(timerid.addr(), &id) {
         timers.remove(id);
         return Err(fail);

@@ -30,7 +30,19 @@ pub mod cap {
     pub const SYS_TTY_CONFIG: u32 = 26;
     pub const MKNOD: u32 = 27;
     pub const SETFCAP: u32 = 31;
+    pub const MAC_OVERRIDE: u32 = 32;
+    pub const CHECKPOINT_RESTORE: u32 = 40;
 }
+
+/// Capabilities that concern files (CAP_FS_SET).
+const FS_SET: u64 = 1 << cap::CHOWN
+    | 1 << cap::MKNOD
+    | 1 << cap::DAC_OVERRIDE
+    | 1 << cap::DAC_READ_SEARCH
+    | 1 << cap::FOWNER
+    | 1 << cap::FSETID
+    | 1 << cap::LINUX_IMMUTABLE
+    | 1 << cap::MAC_OVERRIDE;
 
 /// `SECBIT_KEEP_CAPS` of prctl(PR_SET_SECUREBITS).
 pub const SECBIT_KEEP_CAPS: u32 = 1 << 4;
@@ -120,6 +132,25 @@ impl Creds {
     pub fn may_signal(&self, other: &Creds) -> bool {
         self.capable(cap::KILL)
             || [self.euid, self.uid].iter().any(|id| *id == other.suid || *id == other.uid)
+    }
+
+    /// Whether somebody with these rights can do what `old` could not: other ids that count for access, or more
+    /// capabilities (commit_creds in Linux).
+    pub(crate) fn differs(&self, old: &Creds) -> bool {
+        self.permitted & !old.permitted != 0
+            || (self.euid, self.egid, self.fsuid, self.fsgid) != (old.euid, old.egid, old.fsuid, old.fsgid)
+    }
+
+    /// What a change of the user for file access alone does to the capabilities.
+    pub(crate) fn fix_after_setfsuid(&mut self, old: &Creds) {
+        if self.securebits & SECBIT_NO_SETUID_FIXUP != 0 {
+            return;
+        }
+        match (old.fsuid, self.fsuid) {
+            (0, 1..) => self.effective &= !FS_SET,
+            (1.., 0) => self.effective |= self.permitted & FS_SET,
+            _ => {}
+        }
     }
 
     /// What changes of user ids do to the capabilities (capabilities(7)); `old` are those before.

@@ -15,6 +15,7 @@ use syscall_table::abi::getauxval::*;
 use syscall_table::abi::getrlimit::RLIMIT_STACK;
 use syscall_table::abi::mmap::*;
 use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
+use syscall_table::abi::prctl::ADDR_NO_RANDOMIZE;
 use syscall_table::abi::ptrace::*;
 use syscall_table::abi::sigaction::{SI_USER, SIGKILL, SIGTRAP, Siginfo};
 use syscall_table::errno::Errno;
@@ -76,6 +77,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
     };
     let moved = !Arc::ptr_eq(&space, &old.space);
     let mm = Mm::new(space);
+    mm.inherit_mdwe(&old);
     let last = {
         let mut tree = task.kernel.tree.lock();
         tree.mm_get(&mm);
@@ -269,6 +271,12 @@ fn claim(task: &Arc<Task>) -> bool {
         tree.tasks.remove(&tid);
         task.tid.store(process.pid, Ordering::Relaxed);
         tree.tasks.insert(process.pid, task.clone());
+        let children = tree.nodes.get(&process.pid).map(|node| node.children.clone()).unwrap_or_default();
+        for child in children {
+            if let Some(child) = tree.nodes.get_mut(&child).filter(|node| node.creator == tid) {
+                child.creator = process.pid;
+            }
+        }
     }
     !process.is_exiting()
 }
@@ -278,6 +286,7 @@ fn detach(task: &Arc<Task>, gain: &Gain) -> SysResult<()> {
     let process = &task.process;
     exit::leave_memory(task, false);
     task.set_robust_list(0);
+    task.dispatch.clear();
     let sighand = process.sighand().after_exec();
     *process.sighand.lock() = Arc::new(sighand);
     {
@@ -304,8 +313,11 @@ fn become_new(task: &Task, gain: &Gain) {
         *task.creds.lock() = Arc::new(gain.creds.clone());
     }
     process.dumpable.store(gain.dumpable, Ordering::Relaxed);
-    if gain.secure {
+    process.personality.fetch_and(!gain.clears, Ordering::Relaxed);
+    if gain.secure || gain.differs {
         task.pdeath_signal.store(0, Ordering::Relaxed);
+    }
+    if gain.secure {
         let mut limits = process.limits.lock();
         let mut stack = limits.get(RLIMIT_STACK);
         stack.rlim_cur = stack.rlim_cur.min(SECURE_STACK);
@@ -313,11 +325,8 @@ fn become_new(task: &Task, gain: &Gain) {
     }
 }
 
-/// ADDR_NO_RANDOMIZE of personality(2).
-const NO_RANDOMIZE: u32 = 0x004_0000;
-
 fn fixed(task: &Task) -> bool {
-    task.process.personality.load(Ordering::Relaxed) & NO_RANDOMIZE != 0
+    task.process.personality.load(Ordering::Relaxed) & ADDR_NO_RANDOMIZE != 0
 }
 
 /// A random multiple of a page below 2^bits pages, or none.
@@ -381,6 +390,13 @@ fn load(cx: &mut Cx, program: Prepared) -> SysResult<()> {
     // end_data - start_data of Linux's loader.
     let last = program.image.segments.iter().max_by_key(|segment| segment.vaddr);
     mm.set_program_data(last.map_or(0, |segment| segment.filesz));
+    let ends =
+        |s: &elf::Segment| (s.vaddr.wrapping_add(bias), s.vaddr.wrapping_add(s.filesz).wrapping_add(bias));
+    // As Linux's loader: code from the lowest to the highest executable segment, data in the last one.
+    let all = || program.image.segments.iter();
+    let code_start = all().map(|s| ends(s).0).min().unwrap_or(0);
+    let code_end = all().filter(|s| s.flags & PF_X != 0).map(|s| ends(s).1).max().unwrap_or(0);
+    mm.set_image((code_start, code_end), last.map_or((0, 0), ends));
 
     let mut regs =
         platform::Regs { rip: entry, rsp: sp, eflags: 0x202, cs: 0x33, ss: 0x2b, ..Default::default() };
@@ -513,8 +529,6 @@ fn push_stack(cx: &mut Cx, program: &Prepared, auxv: &[(u64, u64)], top: u64) ->
     let base = top.checked_sub(strings.len() as u64).ok_or(Errno::E2BIG)? & !15;
     let at = |offset: usize| base.saturating_add(offset as u64);
     let env_at = offsets.get(program.argv.len()).map_or(execfn_at, |o| *o as usize);
-    cx.task.mm().set_args(at(args_at), at(env_at), at(execfn_at));
-
     let mut words: Vec<u64> = vec![program.argv.len() as u64];
     for (index, offset) in offsets.iter().enumerate() {
         if index == program.argv.len() {
@@ -533,6 +547,7 @@ fn push_stack(cx: &mut Cx, program: &Prepared, auxv: &[(u64, u64)], top: u64) ->
     }
     let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     let sp = base.checked_sub(bytes.len() as u64).ok_or(Errno::E2BIG)? & !15;
+    cx.task.mm().set_args(sp, at(args_at), at(env_at), at(execfn_at));
     *cx.task.process.auxv.lock() = bytes.get(auxv_at * 8..).unwrap_or_default().to_vec();
     bytes.resize(base.saturating_sub(sp) as usize, 0);
     bytes.extend(strings);

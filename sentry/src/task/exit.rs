@@ -140,6 +140,9 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
         task.process.threads.lock().retain(|t| !Arc::ptr_eq(t, task));
         (tree.mm_put(&mm), told)
     };
+    if !task.process.is_exiting() {
+        leave_children(kernel, task);
+    }
     super::usage::leave(task);
     if task.tid() == task.process.pid {
         let comm = task.comm.lock().clone();
@@ -172,6 +175,24 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
     }
 }
 
+/// A thread ends and its process goes on: its children become another thread's.
+fn leave_children(kernel: &Arc<Kernel>, task: &Arc<Task>) {
+    let mut after = Aftermath::default();
+    {
+        let mut tree = kernel.tree.lock();
+        let Some(heir) = task.process.any_thread() else { return };
+        let Some(node) = tree.nodes.get(&task.process.pid) else { return };
+        for child in node.children.clone() {
+            let Some(child) = tree.nodes.get_mut(&child).filter(|node| node.creator == task.tid()) else {
+                continue;
+            };
+            child.creator = heir.tid();
+            after.parent_ended(&child.process);
+        }
+    }
+    after.carry_out(kernel);
+}
+
 /// Lets a vfork parent go on.
 pub(crate) fn release_vfork(task: &Task) {
     let vfork: Option<Arc<Vfork>> = task.vfork.lock().take();
@@ -189,6 +210,16 @@ pub(crate) struct Aftermath {
 }
 
 impl Aftermath {
+    /// PR_SET_PDEATHSIG of each of the threads: the one that made them has ended.
+    fn parent_ended(&mut self, child: &Arc<Process>) {
+        for thread in child.threads() {
+            let signal = thread.pdeath_signal.load(Ordering::Relaxed);
+            if signal != 0 {
+                self.signals.push((child.clone(), Siginfo::kill(signal, SI_USER, 0, 0)));
+            }
+        }
+    }
+
     /// Does it. No lock but a call's is held.
     pub(crate) fn carry_out(self, kernel: &Arc<Kernel>) {
         for parent in &self.wake {
@@ -241,13 +272,7 @@ fn adopt(tree: &mut State, child: i32, reaper: i32, after: &mut Aftermath) {
             if reaper == INIT {
                 node.exit_signal = SIGCHLD;
             }
-            for thread in node.process.threads() {
-                let signal = thread.pdeath_signal.load(Ordering::Relaxed);
-                if signal != 0 {
-                    after.signals.push((node.process.clone(), Siginfo::kill(signal, SI_USER, 0, 0)));
-                    break;
-                }
-            }
+            after.parent_ended(&node.process);
             node.zombie.is_some()
         }
         None => return,

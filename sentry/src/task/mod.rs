@@ -77,6 +77,8 @@ pub struct Task {
     pub no_new_privs: AtomicBool,
     /// Filters of its system calls.
     pub seccomp: crate::seccomp::State,
+    /// PR_SET_SYSCALL_USER_DISPATCH.
+    pub dispatch: crate::seccomp::dispatch::Dispatch,
     /// Scheduling parameters: kept for the guest's sake, without effect.
     pub sched: Lock<sched::Sched>,
     /// Nanoseconds that the sentry has spent on its events.
@@ -104,8 +106,8 @@ pub struct Task {
 pub struct Advice {
     /// PR_MCE_KILL; None: never set.
     pub mce_kill: Option<u64>,
-    /// PR_SET_THP_DISABLE.
-    pub thp_disable: bool,
+    /// PR_SET_THP_DISABLE, as it is answered: 3 where advised memory is left out.
+    pub thp_disable: u64,
     /// PR_SET_MEMORY_MERGE.
     pub memory_merge: bool,
     /// PR_SET_IO_FLUSHER.
@@ -162,6 +164,8 @@ pub struct Process {
     pub coredump_filter: AtomicU32,
     /// Options of prctl(2) that are kept for the guest's sake alone.
     pub advice: Lock<Advice>,
+    /// Slots of PR_FUTEX_HASH, as they are answered.
+    pub futex_slots: AtomicU32,
     /// Name and credentials of the leader once it has ended.
     pub(crate) epitaph: Lock<Option<(Vec<u8>, Arc<Creds>)>>,
     /// Timers that send signals.
@@ -202,6 +206,7 @@ impl Process {
             oom_score_least: AtomicI32::new(0),
             coredump_filter: AtomicU32::new(0x33),
             advice: Lock::new(Level::Field, Advice::default()),
+            futex_slots: AtomicU32::new(0),
             epitaph: Lock::new(Level::Field, None),
             timers: crate::time::posix::ProcessTimers::default(),
             ctty: Lock::new(Level::Field, None),
@@ -307,6 +312,7 @@ impl Task {
             pdeath_signal: AtomicI32::new(0),
             no_new_privs: AtomicBool::new(false),
             seccomp: Default::default(),
+            dispatch: Default::default(),
             sched: Lock::new(Level::Field, sched::Sched::default()),
             served: AtomicU64::new(0),
             sleeps_deeply: AtomicBool::new(false),
@@ -386,7 +392,12 @@ impl Task {
     /// Whether calls of this task need not come to the sentry: not where somebody watches its calls, nor under
     /// filters, which judge every call.
     pub(crate) fn answers_itself(&self) -> bool {
-        !self.kernel.report.tracing() && !self.tracing.is_traced() && !self.seccomp.is_on()
+        !self.kernel.report.tracing() && !self.tracing.is_traced() && !self.judges()
+    }
+
+    /// Whether something of its own is asked of each call before it is made.
+    pub(crate) fn judges(&self) -> bool {
+        self.seccomp.is_on() || self.dispatch.is_on()
     }
 
     /// Lets the platform answer by itself what is this task's own affair; to be told anew when any of it changes.
@@ -422,6 +433,16 @@ impl Task {
     /// Credentials.
     pub fn creds(&self) -> Arc<Creds> {
         self.creds.lock().clone()
+    }
+
+    /// Gives the task other credentials. What it learnt with those before is nobody else's affair: where they differ, it is
+    /// not dumpable any more, and its parent's end sends it nothing.
+    pub(crate) fn set_creds(&self, new: Creds) {
+        if new.differs(&self.creds()) {
+            self.process.dumpable.store(0, Ordering::Relaxed);
+            self.pdeath_signal.store(0, Ordering::Relaxed);
+        }
+        *self.creds.lock() = Arc::new(new);
     }
 
     /// Makes the task look at its signals soon, whatever it does just now.

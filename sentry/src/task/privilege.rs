@@ -8,8 +8,12 @@ use crate::vfs::file::File;
 use crate::vfs::perm;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use syscall_table::abi::prctl::{ADDR_COMPAT_LAYOUT, ADDR_NO_RANDOMIZE, MMAP_PAGE_ZERO, READ_IMPLIES_EXEC};
 use syscall_table::abi::{S_ISGID, S_ISUID, S_IXGRP};
 use syscall_table::errno::Errno;
+
+/// What a program that is given rights must not find prepared by its caller (PER_CLEAR_ON_SETID).
+const PER_CLEAR_ON_SETID: u32 = READ_IMPLIES_EXEC | ADDR_NO_RANDOMIZE | ADDR_COMPAT_LAYOUT | MMAP_PAGE_ZERO;
 
 /// Credentials of the new program.
 pub(crate) struct Gain {
@@ -18,6 +22,10 @@ pub(crate) struct Gain {
     pub(crate) secure: bool,
     /// PR_GET_DUMPABLE of the new program.
     pub(crate) dumpable: i32,
+    /// They count for more, or for others, than the caller's did.
+    pub(crate) differs: bool,
+    /// Bits of personality(2) that the new program loses.
+    pub(crate) clears: u32,
 }
 
 /// Capabilities of a file.
@@ -66,10 +74,13 @@ pub(crate) fn after_exec(task: &Arc<Task>, file: &File) -> SysResult<Gain> {
     let attr = file.ops.attr()?;
     let nosuid = file.path.as_ref().is_some_and(|place| place.mount.has("nosuid"));
     let ignored = nosuid || task.no_new_privs.load(Ordering::Relaxed);
-    if !ignored && attr.mode & S_ISUID != 0 {
+    let set_user = !ignored && attr.mode & S_ISUID != 0;
+    let set_group = !ignored && attr.mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP;
+    let set_bits = set_user || set_group;
+    if set_user {
         new.euid = attr.uid;
     }
-    if !ignored && attr.mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP {
+    if set_group {
         new.egid = attr.gid;
     }
     let rooted = old.securebits & SECBIT_NOROOT == 0;
@@ -116,12 +127,15 @@ pub(crate) fn after_exec(task: &Arc<Task>, file: &File) -> SysResult<Gain> {
     new.securebits &= !SECBIT_KEEP_CAPS;
     let secure = set_id || (new.uid != 0 && (effective || new.permitted & !new.ambient != 0));
     let own = new.euid == new.uid && new.egid == new.gid;
-    // As commit_creds in Linux has it.
-    let more = new.permitted & !old.permitted != 0;
-    let changed =
-        more || (new.euid, new.egid, new.fsuid, new.fsgid) != (old.euid, old.egid, old.fsuid, old.fsgid);
+    let differs = new.differs(&old);
     let readable = perm::check(&old, &attr, perm::READ).is_ok();
-    Ok(Gain { dumpable: i32::from(own && !changed && readable), creds: new, secure })
+    let dumpable = i32::from(own && !differs && readable);
+    // Programs of 64 bits never have it (SET_PERSONALITY).
+    let mut clears = READ_IMPLIES_EXEC;
+    if set_bits || gained {
+        clears |= PER_CLEAR_ON_SETID;
+    }
+    Ok(Gain { creds: new, secure, dumpable, differs, clears })
 }
 
 /// Whether somebody traces the task who could not trace the new program: what that one may do is not theirs.

@@ -43,6 +43,11 @@ pub fn ioprio_class(value: u16) -> u16 {
 }
 
 impl Sched {
+    /// SCHED_FIFO, SCHED_RR.
+    pub fn is_real_time(&self) -> bool {
+        matches!(self.policy, SCHED_FIFO | SCHED_RR)
+    }
+
     /// What a new task begins with (sched(7), "Resetting scheduling policy for child processes").
     pub fn of_child(self) -> Sched {
         if !self.reset_on_fork {

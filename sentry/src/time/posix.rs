@@ -7,6 +7,7 @@
 //! again, and sleeps longer and longer while the process does nothing.
 
 use super::{TimerId, now};
+use crate::fail::SysResult;
 use crate::kernel::Kernel;
 use crate::signal::send;
 use crate::sync::{Level, Lock};
@@ -17,6 +18,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_CPU, Rlimit};
 use syscall_table::abi::*;
+use syscall_table::errno::Errno;
 
 /// Most timers of a process.
 const MAX: usize = 4096;
@@ -376,6 +378,8 @@ struct Set {
     limit: Option<Arc<SignalTimer>>,
     made: BTreeMap<i32, Arc<SignalTimer>>,
     next: i32,
+    /// PR_TIMER_CREATE_RESTORE_IDS.
+    restores: bool,
 }
 
 /// Timers of one process.
@@ -418,25 +422,51 @@ impl ProcessTimers {
         Some(slot.get_or_insert_with(new).clone())
     }
 
-    /// A new timer; `notice` is told its id. None when there are too many.
+    /// PR_TIMER_CREATE_RESTORE_IDS: off, on, or whether it is on.
+    ///
+    /// # Errors
+    /// EINVAL.
+    pub fn restore_ids(&self, what: u64) -> SysResult {
+        let mut set = self.set.lock();
+        match what {
+            0 | 1 => set.restores = what == 1,
+            2 => return Ok(u64::from(set.restores)),
+            _ => return Err(Errno::EINVAL.into()),
+        }
+        Ok(0)
+    }
+
+    /// Whether timer_create(2) is told which ids to give.
+    pub fn restores_ids(&self) -> bool {
+        self.set.lock().restores
+    }
+
+    /// A new timer, with this id if there is one; `notice` is told its id.
+    ///
+    /// # Errors
+    /// EAGAIN when there are too many, EBUSY when the id is taken.
     pub fn create(
         &self,
         task: &Task,
+        id: Option<i32>,
         notice: impl FnOnce(i32) -> Notice,
         thread: Option<&Arc<Task>>,
         clock: Clock,
-    ) -> Option<i32> {
+    ) -> SysResult<i32> {
         let mut set = self.set.lock();
         if set.made.len() >= MAX {
-            return None;
+            return Err(Errno::EAGAIN.into());
+        }
+        if id.is_some_and(|id| set.made.contains_key(&id)) {
+            return Err(Errno::EBUSY.into());
         }
         while set.made.contains_key(&set.next) {
             set.next = set.next.checked_add(1).unwrap_or(0);
         }
-        let id = set.next;
+        let id = id.unwrap_or(set.next);
         set.next = id.checked_add(1).unwrap_or(0);
         set.made.insert(id, SignalTimer::new(id, &task.kernel, &task.process, notice(id), thread, clock));
-        Some(id)
+        Ok(id)
     }
 
     /// A timer by its id.

@@ -162,6 +162,27 @@ consts! {
     }
 }
 
+consts! {
+    /// Arguments of PR_SET_MDWE.
+    PR_MDWE: u64 {
+        PR_MDWE_REFUSE_EXEC_GAIN = 1;
+        PR_MDWE_NO_INHERIT = 2;
+    }
+}
+
+consts! {
+    /// Modes of PR_SET_SYSCALL_USER_DISPATCH.
+    PR_SYS_DISPATCH: u64 {
+        PR_SYS_DISPATCH_OFF = 0;
+        PR_SYS_DISPATCH_EXCLUSIVE_ON = 1;
+        PR_SYS_DISPATCH_INCLUSIVE_ON = 2;
+    }
+}
+
+/// What the selector of PR_SET_SYSCALL_USER_DISPATCH says.
+pub const SYSCALL_DISPATCH_FILTER_ALLOW: u8 = 0;
+/// See [`SYSCALL_DISPATCH_FILTER_ALLOW`].
+pub const SYSCALL_DISPATCH_FILTER_BLOCK: u8 = 1;
 /// Argument of PR_SET_VMA.
 pub const PR_SET_VMA_ANON_NAME: u64 = 0;
 /// Argument of PR_SET_PTRACER.

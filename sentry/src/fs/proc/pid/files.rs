@@ -127,23 +127,36 @@ impl Source for PidFile {
 
 /// Longest command line shown.
 const CMDLINE_MAX: u64 = 1 << 20;
+/// Largest environment shown: more than execve(2) takes.
+const ENVIRON_MAX: u64 = 8 << 20;
 
 /// The arguments as they are in memory now: programs write over them to name themselves.
 fn cmdline(task: &Task) -> Vec<u8> {
     let mm = task.mm();
-    let (args, env, end) = mm.layout.lock().args();
+    let [.., args, args_end, _, end] = mm.layout.lock().marks();
     let read = |from: u64, to: u64| {
         let len = to.saturating_sub(from).min(CMDLINE_MAX);
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
         mm.space.read(from, &mut bytes).ok().map(|()| bytes)
     };
-    let Some(mut text) = read(args, env) else { return Vec::new() };
+    let Some(mut text) = read(args, args_end) else { return Vec::new() };
     if text.last().is_some_and(|byte| *byte != 0) {
         // A name that has grown into the environment ends at its first NUL (setproctitle).
         let Some(all) = read(args, end) else { return text };
         text = all.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
     }
     text
+}
+
+/// The environment as it is in memory now.
+fn environ(task: &Task) -> Vec<u8> {
+    let mm = task.mm();
+    let [.., env, end] = mm.layout.lock().marks();
+    let mut bytes = vec![0; usize::try_from(end.saturating_sub(env).min(ENVIRON_MAX)).unwrap_or(0)];
+    match mm.space.read(env, &mut bytes) {
+        Ok(()) => bytes,
+        Err(_) => Vec::new(),
+    }
 }
 
 fn make(cx: &mut Cx, subject: &Subject, row: &Row, thread: bool) -> SysResult<Vec<u8>> {
@@ -199,10 +212,7 @@ fn make(cx: &mut Cx, subject: &Subject, row: &Row, thread: bool) -> SysResult<Ve
             None => Vec::new(),
             Some(task) => match name {
                 b"cmdline" => cmdline(task),
-                b"environ" => {
-                    let envp = process.envp.lock();
-                    envp.iter().flat_map(|var| var.iter().copied().chain([0])).collect()
-                }
+                b"environ" => environ(task),
                 b"auxv" => process.auxv.lock().clone(),
                 b"maps" => maps::maps(&asker, task, false)?,
                 b"smaps" => maps::maps(&asker, task, true)?,

@@ -125,7 +125,12 @@ pub(super) fn maps(asker: &Task, task: &Task, sizes: bool) -> SysResult<Vec<u8>>
             },
             None => match &area.attached {
                 Some(attached) => format!("/SYSV{:08x} (deleted)", attached.segment().key()).into_bytes(),
-                None => area.name.as_bytes().to_vec(),
+                None if !area.name.is_empty() => area.name.as_bytes().to_vec(),
+                None => match &area.label {
+                    None => Vec::new(),
+                    Some(label) if area.shared => [b"[anon_shmem:", &label[..], b"]"].concat(),
+                    Some(label) => [b"[anon:", &label[..], b"]"].concat(),
+                },
             },
         };
         out.extend_from_slice(head.as_bytes());

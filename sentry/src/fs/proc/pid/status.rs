@@ -2,6 +2,7 @@
 
 use super::Subject;
 use super::maps::Sizes;
+use crate::mm::Marks;
 use crate::signal::bit;
 use crate::task::creds::Creds;
 use crate::task::{Process, Task, usage};
@@ -60,10 +61,7 @@ struct Memory {
     locked: u64,
     stack: u64,
     file: u64,
-    args: (u64, u64, u64),
-    stack_start: u64,
-    heap: (u64, u64),
-    code: (u64, u64),
+    marks: Marks,
 }
 
 /// Sizes in bytes. What is resident is the host's word for it where the process has asked (VmHWM), and else an
@@ -73,14 +71,10 @@ fn memory(task: &Task) -> Memory {
     let mm = task.mm();
     let layout = mm.layout.lock();
     let (mut text, mut locked, data) = (0u64, 0u64, layout.data());
-    let mut code = (0, 0);
     for (start, area) in layout.iter() {
         let len = area.end.saturating_sub(start);
         if area.prot & 4 != 0 {
             text = text.saturating_add(len);
-            if code.0 == 0 {
-                code = (start, area.end);
-            }
         }
         if area.locked {
             locked = locked.saturating_add(len);
@@ -100,10 +94,7 @@ fn memory(task: &Task) -> Memory {
         locked,
         stack: stack.1.saturating_sub(stack.0).min(132 << 10),
         file: sizes.file,
-        args: layout.args(),
-        stack_start: stack.1,
-        heap: layout.heap(),
-        code,
+        marks: layout.marks(),
     }
 }
 
@@ -193,14 +184,25 @@ pub(super) fn stat(subject: &Subject, whole: bool, traced: bool) -> Vec<u8> {
         sched.nice,
         process.limit(RLIMIT_RSS),
     );
-    let (code, stack, heap, args) =
-        shown.map_or(((0, 0), 0, (0, 0), (0, 0, 0)), |m| (m.code, m.stack_start, m.heap, m.args));
+    let [
+        start_code,
+        end_code,
+        start_data,
+        end_data,
+        stack,
+        start_brk,
+        _,
+        arg_start,
+        arg_end,
+        env_start,
+        env_end,
+    ] = shown.map_or([0; 11], |m| m.marks);
     let asleep = u64::from(subject.letter() == 'S');
     let status = if traced { zombie.map_or(0, |s| s.raw) } else { 0 };
     let number = |n: i32| u64::from(n.unsigned_abs());
     let fields = [
-        code.0,
-        code.1,
+        start_code,
+        end_code,
         stack,
         0,
         0,
@@ -222,13 +224,13 @@ pub(super) fn stat(subject: &Subject, whole: bool, traced: bool) -> Vec<u8> {
         " {exit_signal} 0 {} {} 0 0 0 {} {} {} {} {} {} {} {status}",
         number(if real_time { sched.priority } else { 0 }),
         number(sched.policy),
-        code.1,
-        heap.0,
-        heap.0,
-        args.0,
-        args.1,
-        args.1,
-        args.2,
+        start_data,
+        end_data,
+        start_brk,
+        arg_start,
+        arg_end,
+        env_start,
+        env_end,
     );
     out.push('\n');
     out.into_bytes()
@@ -307,8 +309,10 @@ pub(super) fn status(subject: &Subject) -> Vec<u8> {
         kib("RssShmem", m.shared.min(m.resident.saturating_sub(m.file.min(m.resident))));
         kib("VmData", m.data);
         kib("VmStk", m.stack);
-        kib("VmExe", m.code.1.saturating_sub(m.code.0));
-        kib("VmLib", m.text.saturating_sub(m.code.1.saturating_sub(m.code.0)));
+        let [start_code, end_code, ..] = m.marks;
+        let program = end_code.saturating_sub(start_code);
+        kib("VmExe", program);
+        kib("VmLib", m.text.saturating_sub(program));
         kib("VmPTE", m.size / 512);
         kib("VmSwap", 0);
         kib("HugetlbPages", 0);
