@@ -415,7 +415,8 @@ fn death_signal_lost_with_ids() {
         ok(sys!(SYS_prctl, PR_GET_PDEATHSIG, &mut signal, 0, 0, 0));
         (std::hint::black_box(&signal)[0], prctl5(PR_GET_DUMPABLE, 0, 0, 0, 0))
     };
-    let changes: [(fn(), (i32, i64)); 8] = [
+    type Case = (fn(), (i32, i64));
+    let changes: [Case; 8] = [
         (|| _ = ok(sys!(SYS_setresuid, 1000, 1000, 1000)), (0, 0)),
         (|| _ = ok(sys!(SYS_setresgid, -1, 1000, -1)), (0, 0)),
         (|| _ = sys!(SYS_setfsuid, 1000), (0, 0)),
