@@ -1,5 +1,5 @@
 # Entry points for people and for the checks.
-.PHONY: all test docs lint deny bench compat limits races ci
+.PHONY: all test docs lint deny bench compat trees limits races ci
 
 all:
 	cargo build --release
@@ -34,6 +34,12 @@ bench:
 compat:
 	cargo build --release -p lazaret
 	cargo run --release -p compat-suite -- $(SUITES) --json $${CARGO_TARGET_DIR:-$(CURDIR)/target}/compat.json $(COMPAT)
+
+# Trees of 20,000 and 50,000 files, natively and inside, on both platforms; half an hour.
+trees:
+	cargo build --release -p lazaret
+	LAZARET_LONG=1 LAZARET_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/lazaret \
+	  cargo test -p guest-tests --test programs -- trees --test-threads 1
 
 # What a sandbox may cost: time to start, memory, processor time at rest. Needs a quiet machine, takes a few minutes.
 limits:

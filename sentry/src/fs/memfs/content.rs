@@ -33,15 +33,23 @@ pub struct Content {
     /// The memfd, for those who may only read.
     read_only: Option<Arc<OwnedFd>>,
     charged: u64,
+    /// In the file system's list of memfds that may become bytes again.
+    listed: bool,
 }
 
 impl Content {
     pub(crate) fn lower() -> Content {
-        Content { bytes: Bytes::Lower, seals: F_SEAL_SEAL, read_only: None, charged: 0 }
+        Content { bytes: Bytes::Lower, seals: F_SEAL_SEAL, read_only: None, charged: 0, listed: false }
     }
 
     pub(crate) fn empty() -> Content {
-        Content { bytes: Bytes::Memory(Vec::new()), seals: F_SEAL_SEAL, read_only: None, charged: 0 }
+        Content {
+            bytes: Bytes::Memory(Vec::new()),
+            seals: F_SEAL_SEAL,
+            read_only: None,
+            charged: 0,
+            listed: false,
+        }
     }
 
     pub(crate) fn is_lower(&self) -> bool {
@@ -79,16 +87,7 @@ impl Content {
     pub(crate) fn copy_up(&mut self, fs: &MemFs, lower: &OwnedFd, size: u64) -> SysResult<()> {
         fs.charge(size)?;
         let copied = if size <= IN_MEMORY {
-            let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::EFBIG)?];
-            let mut done = 0;
-            while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
-                match rustix::io::pread(lower, rest, done as u64)? {
-                    0 => break,
-                    count => done = done.saturating_add(count),
-                }
-            }
-            bytes.truncate(done);
-            Bytes::Memory(bytes)
+            Bytes::Memory(read_all(lower, size)?)
         } else {
             let memory = memory::new()?;
             let fd = memory.both;
@@ -125,6 +124,33 @@ impl Content {
                 Ok(Some(fd))
             }
         }
+    }
+
+    /// Whether it is a memfd that [`Content::rest`] may end and that nobody has listed for it. It counts as listed then.
+    pub(crate) fn to_list(&mut self) -> bool {
+        let small = matches!(&self.bytes, Bytes::Fd(_, size) if *size <= IN_MEMORY);
+        small && self.seals == F_SEAL_SEAL && !std::mem::replace(&mut self.listed, true)
+    }
+
+    /// Makes bytes of a small memfd that nobody maps or uses any more: descriptors are few. True if it stays a memfd.
+    pub(crate) fn rest(&mut self) -> bool {
+        let (Bytes::Fd(fd, size), seals) = (&self.bytes, self.seals) else {
+            self.listed = false;
+            return false;
+        };
+        // Areas of memory hold what they map.
+        let used =
+            Arc::strong_count(fd) > 1 || self.read_only.as_ref().is_some_and(|fd| Arc::strong_count(fd) > 1);
+        if used && *size <= IN_MEMORY {
+            return true;
+        }
+        if *size <= IN_MEMORY && seals == F_SEAL_SEAL {
+            let Ok(bytes) = read_all(fd, *size) else { return true };
+            self.bytes = Bytes::Memory(bytes);
+            self.read_only = None;
+        }
+        self.listed = false;
+        false
     }
 
     /// What to map: the memfd with no more rights than asked. None while the lower's.
@@ -261,6 +287,20 @@ fn seal(fd: &OwnedFd, seals: i32) -> SysResult<()> {
         rustix::fs::fcntl_add_seals(fd, seals)?;
     }
     Ok(())
+}
+
+/// The first `size` bytes, or fewer if there are not so many.
+fn read_all(fd: &OwnedFd, size: u64) -> SysResult<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::EFBIG)?];
+    let mut done = 0;
+    while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match rustix::io::pread(fd, rest, done as u64)? {
+            0 => break,
+            count => done = done.saturating_add(count),
+        }
+    }
+    bytes.truncate(done);
+    Ok(bytes)
 }
 
 fn write_all(fd: impl AsFd, mut data: &[u8], mut at: u64) -> SysResult<()> {

@@ -78,6 +78,7 @@ impl FileOps for MemFile {
 
     fn seek_special(&self, _: &File, offset: i64, whence: i32) -> SysResult<u64> {
         let fd = self.node.content.lock().host()?;
+        self.node.list_memfd();
         match fd.as_ref().or(self.lower.as_ref()) {
             Some(fd) => seek_data_hole(fd.as_fd(), offset, whence),
             None => Err(Errno::EINVAL.into()),
@@ -96,6 +97,7 @@ impl FileOps for MemFile {
         }
         let fd = content.mapped(shared && file.writable())?;
         drop(content);
+        self.node.list_memfd();
         Ok(Mapping::Host(fd.or_else(|| self.lower.clone()).ok_or(Errno::ENODEV)?))
     }
 

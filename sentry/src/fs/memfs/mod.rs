@@ -20,9 +20,10 @@ pub use file::MemFile;
 pub use node::Node;
 
 use crate::fail::SysResult;
+use crate::sync::{Level, Lock};
 use crate::vfs::inode::{Inode, NewOwner};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use syscall_table::abi::S_IFDIR;
 use syscall_table::errno::Errno;
 
@@ -38,13 +39,48 @@ pub struct MemFs {
     used: AtomicU64,
     limit: u64,
     overlay: bool,
+    memfds: Lock<Memfds>,
 }
 
+/// Small files that were mapped, in memfds therefore. Each costs two descriptors of the sentry's, of which the host gives
+/// some thousands: those that nobody maps any more become bytes again when there are many.
+struct Memfds {
+    nodes: Vec<Weak<Node>>,
+    /// How many are too many.
+    bound: usize,
+}
+
+/// Memfds of small files, of which no fewer are looked through.
+const FEW_MEMFDS: usize = 256;
+
 impl MemFs {
+    fn new(dev: u64, first_ino: u64, limit: u64, overlay: bool) -> Arc<MemFs> {
+        let memfds = Lock::new(Level::Inode, Memfds { nodes: Vec::new(), bound: FEW_MEMFDS });
+        let (next_ino, used) = (AtomicU64::new(first_ino), AtomicU64::new(0));
+        Arc::new(MemFs { dev, next_ino, used, limit, overlay, memfds })
+    }
+
+    /// Notes that `node` has a memfd now that can be given up. No lock is held.
+    fn list_memfd(&self, node: &Weak<Node>) {
+        let mut memfds = self.memfds.lock();
+        memfds.nodes.push(node.clone());
+        if memfds.nodes.len() < memfds.bound {
+            return;
+        }
+        let all = std::mem::take(&mut memfds.nodes);
+        drop(memfds);
+        let kept: Vec<_> = all
+            .into_iter()
+            .filter(|node| node.upgrade().is_some_and(|node| node.content.lock().rest()))
+            .collect();
+        let mut memfds = self.memfds.lock();
+        memfds.nodes.extend(kept);
+        memfds.bound = memfds.nodes.len().saturating_mul(2).max(FEW_MEMFDS);
+    }
+
     /// A tmpfs of at most `limit` bytes of contents; `dev` is its device number.
     pub fn tmpfs(dev: u64, limit: u64, owner: NewOwner) -> Arc<Node> {
-        let fs = MemFs { dev, next_ino: AtomicU64::new(2), used: AtomicU64::new(0), limit, overlay: false };
-        Node::fresh(&Arc::new(fs), 1, S_IFDIR, owner, Vec::new(), 0)
+        Node::fresh(&MemFs::new(dev, 2, limit, false), 1, S_IFDIR, owner, Vec::new(), 0)
     }
 
     /// An overlay over the directory `lower`.
@@ -53,9 +89,7 @@ impl MemFs {
     /// Those of reading the lower's attributes.
     pub fn overlay(lower: Arc<dyn Inode>, limit: u64) -> SysResult<Arc<Node>> {
         let dev = lower.attr()?.dev;
-        let fs =
-            MemFs { dev, next_ino: AtomicU64::new(FIRST_INO), used: AtomicU64::new(0), limit, overlay: true };
-        let root = Node::over(&Arc::new(fs), lower, None)?;
+        let root = Node::over(&MemFs::new(dev, FIRST_INO, limit, true), lower, None)?;
         root.pin_root();
         Ok(root)
     }

@@ -257,6 +257,14 @@ impl Node {
         Ok(())
     }
 
+    /// The contents may have become a memfd: it is given up when nobody uses it. No lock is held.
+    pub(super) fn list_memfd(&self) {
+        let new = self.content.lock().to_list();
+        if new {
+            self.fs.list_memfd(&self.me);
+        }
+    }
+
     /// Seals of memfd_create(2).
     pub(crate) fn seals(&self) -> i32 {
         self.content.lock().seals
@@ -482,7 +490,9 @@ impl Inode for Node {
         if write {
             self.copy_up(false)?;
         }
-        if let Some(fd) = self.content.lock().host()? {
+        let fd = self.content.lock().host()?;
+        if let Some(fd) = fd {
+            self.list_memfd();
             return Ok(fd);
         }
         self.lower.as_ref().ok_or(Errno::EIO)?.host_file(false)

@@ -1,6 +1,7 @@
 //! Overlay over a tmpfs: what changes stay above, and names come and go as they should.
 
-use super::{MemFs, Node};
+use super::content::Bytes;
+use super::{FEW_MEMFDS, MemFs, Node};
 use crate::fail::{Fail, SysResult};
 use crate::vfs::inode::{Inode, NewKind, NewOwner, SetAttr};
 use std::sync::Arc;
@@ -108,4 +109,22 @@ fn room_is_counted_and_given_back() {
     root.unlink(b"f", &file).unwrap();
     drop((node, file));
     put(&root, b"g", &[3; 1000]);
+}
+
+#[test]
+fn memfds_that_nobody_uses_are_given_up() {
+    let root: Arc<dyn Inode> = MemFs::tmpfs(8, 1 << 20, OWNER);
+    let used = put(&root, b"used", b"used");
+    let held = used.host_file(false).unwrap();
+    let files: Vec<_> = (0..3 * FEW_MEMFDS).map(|n| put(&root, n.to_string().as_bytes(), b"text")).collect();
+    for file in &files {
+        file.host_file(true).unwrap();
+    }
+    let is_memfd = |file: &Arc<dyn Inode>| {
+        let node = crate::vfs::inode::downcast::<Node>(file).unwrap();
+        matches!(node.content.lock().bytes, Bytes::Fd(..))
+    };
+    assert!(files.iter().filter(|file| is_memfd(file)).count() < FEW_MEMFDS);
+    assert!(is_memfd(&used) && files.iter().all(|file| get(file) == b"text"));
+    drop(held);
 }
