@@ -5,7 +5,7 @@ use crate::fail::{Fail, Restart, SysResult};
 use crate::ptrace::stop;
 use crate::seccomp::judge::judge;
 use crate::signal::deliver::{self, Outcome};
-use crate::task::Task;
+use crate::task::{Task, coredump};
 use crate::time::ticks;
 use crate::wait::{do_later, take_deferred};
 use platform::{Abi, CallError, Event, Gone, Port, SyscallRequest, TaskSink, Verdict};
@@ -119,6 +119,11 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
         }
     }
     crate::ptrace::force::run(task, port);
+    if task.process.coredump.is_on()
+        && let Some(verdict) = dumping(task, &mut call, port)
+    {
+        return verdict;
+    }
     if task.tracing.is_held() {
         return held(task, &mut call, port);
     }
@@ -157,6 +162,25 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
             crate::signal::fault::raise(task, &exception);
             user_return(task, &mut call, port, None)
         }
+    }
+}
+
+/// A core file is made of the task's process. None: not any more.
+fn dumping(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) -> Option<Verdict> {
+    if !port.full() {
+        task.control().kick();
+        return Some(Verdict::Park);
+    }
+    match coredump::held(task, call, port) {
+        Ok(None) => None,
+        Ok(Some(coredump::Held::Stays)) => Some(Verdict::Park),
+        Ok(Some(coredump::Held::Ends(signal, dumped))) => {
+            match deliver::end(task, call, port, WaitStatus::signaled(signal, dumped)) {
+                Outcome::Stopped => Some(Verdict::Park),
+                _ => Some(leave(task, call)),
+            }
+        }
+        Err(_) => Some(gone(task, call)),
     }
 }
 

@@ -36,6 +36,7 @@ verbs! {
     seccomp_trace
     prctl_memory
     dispatch
+    coredump
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

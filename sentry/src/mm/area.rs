@@ -34,6 +34,8 @@ pub struct Area {
     pub shared: bool,
     /// Left out of forks (MADV_DONTFORK).
     pub dont_fork: bool,
+    /// Left out of core files (MADV_DONTDUMP).
+    pub dont_dump: bool,
     /// mlock.
     pub locked: bool,
     /// MAP_GROWSDOWN, and the stack.
@@ -66,6 +68,7 @@ impl Area {
         let same = self.prot == next.prot
             && self.shared == next.shared
             && self.dont_fork == next.dont_fork
+            && self.dont_dump == next.dont_dump
             && self.locked == next.locked
             && self.grows == next.grows
             && self.name == next.name

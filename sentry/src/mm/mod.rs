@@ -312,8 +312,19 @@ impl Mm {
         let old = layout.remove(addr, end);
         let locked = layout.lock_future;
         let (prot, name, attached) = (request.prot, request.name, request.attached.clone());
-        let (label, dont_fork) = (None, false);
-        let area = Area { end, prot, shared, dont_fork, locked, grows, backing, name, label, attached };
+        let area = Area {
+            end,
+            prot,
+            shared,
+            dont_fork: false,
+            dont_dump: false,
+            locked,
+            grows,
+            backing,
+            name,
+            label: None,
+            attached,
+        };
         layout.insert(addr, area);
         Self::depart(&mut layout, port, addr, end, Undo::Unmap);
         drop(layout);
@@ -524,6 +535,7 @@ impl Mm {
                 prot,
                 shared: false,
                 dont_fork: false,
+                dont_dump: false,
                 locked: layout.lock_future,
                 grows: false,
                 backing: Backing::Anonymous,

@@ -5,13 +5,11 @@ use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::signal::fault;
 use crate::sync::{Level, Lock};
-use crate::task::exit;
 use platform::Abi;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use syscall_table::abi::prctl::*;
 use syscall_table::abi::seccomp::{AUDIT_ARCH_I386, AUDIT_ARCH_X86_64};
 use syscall_table::abi::sigaction::{SIGSEGV, SIGSYS, SYS_USER_DISPATCH, Siginfo};
-use syscall_table::abi::wait::WaitStatus;
 use syscall_table::errno::Errno;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -109,8 +107,7 @@ pub(super) fn look(cx: &mut Cx) -> SysResult<()> {
             Ok(SYSCALL_DISPATCH_FILTER_BLOCK) => {}
             other => {
                 let signal = if other.is_ok() { SIGSYS } else { SIGSEGV };
-                exit::group(&task.kernel, &task.process, WaitStatus::signaled(signal, false), Some(&task));
-                return Err(Fail::Exit);
+                match fault::kill(&task, Siginfo::kernel(signal))? {}
             }
         }
     }

@@ -126,8 +126,11 @@ fn act(cx: &mut Cx, value: u32, by: Option<&Filter>, data: &SeccompData) -> SysR
         }
         // SECCOMP_RET_KILL_PROCESS, and whatever is no action.
         _ => {
-            exit::group(&task.kernel, &task.process, WaitStatus::signaled(SIGSYS, false), Some(&task));
-            Err(Fail::Exit)
+            let port = cx.port()?;
+            let mut regs = port.regs()?;
+            regs.rax = u64::from(data.nr as u32);
+            port.set_regs(&regs)?;
+            match fault::kill(&task, Siginfo::sys(SYS_SECCOMP, regs.rip, data.nr, data.arch))? {}
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{CORE, IGNORED, STOPPING, bit, fault, frame, mask, send};
 use crate::fail::Restart;
 use crate::ptrace::stop;
 use crate::run::{Call, Ended, RestartBlock};
-use crate::task::{Task, exit};
+use crate::task::{Task, coredump, exit};
 use platform::{Port, Regs};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -112,12 +112,19 @@ pub(crate) fn deliver(
                     send::stop(&task.kernel, &task.process, signal);
                 }
             }
-            SIG_DFL if show_end(task, call, port, WaitStatus::signaled(signal, false)) => {
-                return Outcome::Stopped;
-            }
             SIG_DFL => {
-                exit::group(&task.kernel, &task.process, WaitStatus::signaled(signal, false), Some(task));
-                return Outcome::Exit;
+                let begun = if bit(signal) & CORE != 0 {
+                    coredump::begin(task, call, port, regs, info)
+                } else {
+                    Ok(coredump::Begun::Ends(false))
+                };
+                return match begun {
+                    Ok(coredump::Begun::Ends(dumped)) => {
+                        end(task, call, port, WaitStatus::signaled(signal, dumped))
+                    }
+                    Ok(coredump::Begun::Waits) => Outcome::Stopped,
+                    Err(_) => gone(task),
+                };
             }
             _ => {
                 if let Some(Ended::Interrupted(restart)) = ended {
@@ -158,6 +165,15 @@ pub(crate) fn deliver(
         Ok(()) => Outcome::Resume,
         Err(_) => gone(task),
     }
+}
+
+/// The end of the group, which a tracer may want to see first.
+pub(crate) fn end(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port, status: WaitStatus) -> Outcome {
+    if show_end(task, call, port, status) {
+        return Outcome::Stopped;
+    }
+    exit::group(&task.kernel, &task.process, status, Some(task));
+    Outcome::Exit
 }
 
 /// A tracer that wants to see the end of the task does so first.

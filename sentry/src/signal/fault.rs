@@ -1,10 +1,12 @@
 //! Processor exceptions become signals.
 
 use super::{Fault, bit, mask};
-use crate::task::Task;
+use crate::fail::{Fail, SysResult};
+use crate::task::{Task, coredump, exit};
 use platform::Exception;
 use std::sync::Arc;
 use syscall_table::abi::sigaction::*;
+use syscall_table::abi::wait::WaitStatus;
 
 /// Forces the exception's signal on the task.
 pub(crate) fn raise(task: &Arc<Task>, exception: &Exception) {
@@ -34,6 +36,21 @@ pub(crate) fn force(task: &Arc<Task>, info: Siginfo) {
         private.queue.push(info);
     }
     mask::refresh(task);
+}
+
+/// A signal that ends the group whatever the program has set, and writes a core file if one is wanted. For a handler.
+///
+/// # Errors
+/// Always: Resume, or Exit.
+pub(crate) fn kill(task: &Arc<Task>, info: Siginfo) -> SysResult<std::convert::Infallible> {
+    let signal = info.si_signo;
+    if coredump::is_wanted(task) && !task.tracing.is_traced() {
+        task.process.sighand().set(signal, Sigaction::default());
+        force(task, info);
+        return Err(Fail::Resume);
+    }
+    exit::group(&task.kernel, &task.process, WaitStatus::signaled(signal, false), Some(task));
+    Err(Fail::Exit)
 }
 
 /// SIGSEGV of the kernel's own: a frame could not be written or read. If it was SIGSEGV's own frame, there is no second try.

@@ -66,6 +66,8 @@ pub fn madvise(cx: &mut Cx, addr: Addr, length: usize, advice: Advice) -> SysRes
         match advice {
             MADV_DONTFORK => layout.change(at, upto, |a| a.dont_fork = true),
             MADV_DOFORK => layout.change(at, upto, |a| a.dont_fork = false),
+            MADV_DONTDUMP => layout.change(at, upto, |a| a.dont_dump = true),
+            MADV_DODUMP => layout.change(at, upto, |a| a.dont_dump = false),
             _ => {}
         }
         at = upto;

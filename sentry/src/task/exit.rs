@@ -142,6 +142,7 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
     };
     if !task.process.is_exiting() {
         leave_children(kernel, task);
+        task.process.coredump.left(task);
     }
     super::usage::leave(task);
     if task.tid() == task.process.pid {

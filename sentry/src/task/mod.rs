@@ -6,6 +6,7 @@
 pub mod access;
 pub mod boot;
 pub mod clone;
+pub mod coredump;
 pub mod creds;
 pub mod elf;
 pub mod exec;
@@ -160,6 +161,8 @@ pub struct Process {
     pub oom_score_adj: AtomicI32,
     /// See `oom_score_adj`.
     pub oom_score_least: AtomicI32,
+    /// The core file that is being made.
+    pub coredump: coredump::State,
     /// /proc/pid/coredump_filter.
     pub coredump_filter: AtomicU32,
     /// Options of prctl(2) that are kept for the guest's sake alone.
@@ -204,6 +207,7 @@ impl Process {
             rss_seen: AtomicU64::new(0),
             oom_score_adj: AtomicI32::new(0),
             oom_score_least: AtomicI32::new(0),
+            coredump: Default::default(),
             coredump_filter: AtomicU32::new(0x33),
             advice: Lock::new(Level::Field, Advice::default()),
             futex_slots: AtomicU32::new(0),

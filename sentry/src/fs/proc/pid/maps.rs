@@ -91,7 +91,12 @@ fn flags(area: &Area) -> String {
         out.push_str("sh ");
     }
     out.push_str("mr mw me ");
-    for (has, name) in [(area.name == "[stack]", "gd "), (area.dont_fork, "dc "), (area.locked, "lo ")] {
+    for (has, name) in [
+        (area.name == "[stack]", "gd "),
+        (area.dont_fork, "dc "),
+        (area.dont_dump, "dd "),
+        (area.locked, "lo "),
+    ] {
         if has {
             out.push_str(name);
         }
