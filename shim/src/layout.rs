@@ -70,8 +70,13 @@ pub const KIND_OF_OWN: u8 = 2;
 pub const KIND_OF_MASK: u8 = 9;
 /// A gate keeps what set_robust_list gives in [`Slot::robust`], if there are answers.
 pub const KIND_OF_ROBUST: u8 = 10;
-/// Answers in a slot; the last two are only counted.
-pub const OWN: usize = 9;
+/// A gate drops memory (MADV_DONTNEED) by the host call itself, if there are answers and [`Head::ask_advice`] is 0.
+pub const KIND_OF_ADVICE: u8 = 11;
+/// A gate says what rt_sigaction would of a signal whose action is the default, if there are answers: its answer has
+/// bit n-1 set for each such signal n.
+pub const KIND_OF_ACTION: u8 = 12;
+/// Answers in a slot; those of rt_sigprocmask, set_robust_list and madvise are only counted.
+pub const OWN: usize = 11;
 /// The bit of [`Slot::mask`] that says that the gates may change it: that of SIGKILL, which no mask has.
 pub const LENT: u64 = 1 << 8;
 
@@ -233,7 +238,14 @@ pub struct Slot {
     pub own: [AtomicU64; OWN],
     /// How often they did.
     pub own_count: [AtomicU64; OWN],
+    /// The call site of this request has trapped so often before without being reported.
+    pub unseen: AtomicU32,
+    /// Sites whose calls the handler answered, by some bits of their address: the address and, in the low 16 bits, how often.
+    pub answered: [AtomicU64; ANSWERED],
 }
+
+/// Entries of [`Slot::answered`].
+pub const ANSWERED: usize = 32;
 
 /// A rewritten call site.
 #[repr(C)]
@@ -284,4 +296,6 @@ pub struct Head {
     pub filter_len: AtomicU32,
     /// Entries of the table of sites in use.
     pub sites: AtomicU32,
+    /// Not 0: the sentry wants to hear of advice on memory, some of which may be locked.
+    pub ask_advice: AtomicU32,
 }

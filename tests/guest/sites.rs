@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 cases![
     forms, registers_kept, flags_kept, flags_while_signals_come, red_zone_kept, vector_kept, jump_to_the_instruction, both_forms_at_once, jump_behind_the_instruction, signal_storm,
     restart_at_a_site, eintr_at_a_site, fork_and_sites, threads_at_once, code_moved, code_rewritten, code_replaced, gs_claimed, execve_forgets,
-    own_ids_follow, masks, mask_while_signals_come, robust_lists
+    own_ids_follow, masks, mask_while_signals_come, robust_lists, memory_dropped, memory_dropped_while_signals_come, actions_asked, actions_shared
 ];
 
 const OFTEN: usize = 200;
@@ -582,4 +582,177 @@ fn robust_lists() {
         eq(sys!(SYS_get_robust_list, 0, &mut head, &mut len), 0);
         eq(head, 0);
     });
+}
+
+/// madvise in the forms that can be rewritten, and in one that cannot.
+fn advice_calls() -> [Code; 2] {
+    let apart = [0xb8, 28, 0, 0, 0, 0x90, 0x0f, 0x05, 0x90, 0xc3];
+    [Code::new(&first(SYS_madvise)), Code::new(&apart)]
+}
+
+fn memory_dropped() {
+    let private = MAP_PRIVATE | MAP_ANONYMOUS;
+    for code in advice_calls() {
+        let call = code.entry(0);
+        let at = sys!(SYS_mmap, 0, 4 * 4096, PROT_READ | PROT_WRITE, private, -1, 0) as u64;
+        let byte = |page: u64| unsafe { ((at + page * 4096) as *mut u8).as_mut() }.expect("a page");
+        for _ in 0..OFTEN {
+            (0..4).for_each(|page| *byte(page) = 7);
+            eq(call(at, 2 * 4096, 4, 0), 0);
+            eq([0, 1, 2, 3].map(|page| *byte(page)), [0, 0, 7, 7]);
+            // Rounded up.
+            eq(call(at + 2 * 4096, 1, 4, 0), 0);
+            eq((*byte(2), *byte(3)), (0, 7));
+            eq(call(at + 1, 4096, 4, 0), -i64::from(EINVAL));
+            eq(call(at, 4096, 99, 0), -i64::from(EINVAL));
+            eq(call(at, 4 * 4096, 0, 0), 0);
+            eq(call(at, 0, 4, 0), 0);
+            eq(call(!4095, 2 * 4096, 4, 0), -i64::from(EINVAL));
+            eq(*byte(3), 7);
+        }
+        eq(sys!(SYS_munmap, at + 4096, 4096), 0);
+        for _ in 0..OFTEN {
+            *byte(3) = 7;
+            eq(call(at, 4 * 4096, 4, 0), -i64::from(ENOMEM));
+            eq(*byte(3), 0);
+        }
+        // Locked memory is kept, whichever thread locked it.
+        std::thread::scope(|s| s.spawn(|| eq(sys!(SYS_mlock, at, 4096), 0)).join().expect("a thread"));
+        *byte(0) = 7;
+        eq(call(at, 4096, 4, 0), -i64::from(EINVAL));
+        eq(*byte(0), 7);
+        in_child(|| {
+            eq(call(at, 4096, 4, 0), 0);
+            eq(*byte(0), 0);
+        });
+        eq(sys!(SYS_munlock, at, 4096), 0);
+        eq(call(at, 4096, 4, 0), 0);
+        eq(*byte(0), 0);
+        eq(sys!(SYS_munmap, at, 4 * 4096), 0);
+    }
+}
+
+static MARKED: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn mark(_: i32) {
+    SEEN.fetch_add(1, SeqCst);
+    if let Some(page) = unsafe { (MARKED.load(SeqCst) as *const AtomicU64).as_ref() } {
+        page.fetch_add(1, SeqCst);
+    }
+}
+
+/// A call is made once, and is over before a handler runs: what that one writes afterwards stays.
+fn memory_dropped_while_signals_come() {
+    let at = sys!(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) as u64;
+    MARKED.store(at, SeqCst);
+    let _on = sig::with(SIGUSR1, mark as *const () as usize, SA_RESTART);
+    let page = unsafe { (at as *const AtomicU64).as_ref() }.expect("a page");
+    for code in advice_calls() {
+        let call = code.entry(0);
+        under_signals(|| {
+            let begin = std::time::Instant::now();
+            let mut rounds = 0;
+            while rounds < 5000 || SEEN.load(SeqCst) < 1000 && begin.elapsed().as_secs() < 2 {
+                rounds += 1;
+                let (before, marks) = (SEEN.load(SeqCst), page.load(SeqCst));
+                eq(call(at, 4096, 4, 0), 0);
+                let left = page.load(SeqCst);
+                check(left <= SEEN.load(SeqCst) - before || left <= marks + SEEN.load(SeqCst) - before, "dropped");
+            }
+        });
+        check(SEEN.swap(0, SeqCst) >= 20, "signals come");
+    }
+    MARKED.store(0, SeqCst);
+    eq(sys!(SYS_munmap, at, 4096), 0);
+}
+
+/// rt_sigaction in a form that can be rewritten, and in one that cannot.
+fn action_calls() -> [Code; 2] {
+    let r10 = [0x49, 0x89, 0xca];
+    let apart = [0xb8, 13, 0, 0, 0, 0x90, 0x0f, 0x05, 0x90, 0xc3];
+    [Code::new(&[&r10[..], &first(SYS_rt_sigaction)].concat()), Code::new(&[&r10[..], &apart].concat())]
+}
+
+const UNTOUCHED: [u64; 4] = [0; 4];
+
+fn actions_asked() {
+    let handler = [nothing as *const () as u64, SA_RESTART as u64 | 0x400_0000, nothing as *const () as u64, 2];
+    let pages = sys!(SYS_mmap, 0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) as u64;
+    eq(sys!(SYS_munmap, pages + 4096, 4096), 0);
+    for code in action_calls() {
+        let call = code.entry(0);
+        let get = |signal: i32| {
+            let mut old = [7u64; 5];
+            eq(call(signal as u64, 0, old.as_mut_ptr() as u64, 8), 0);
+            eq(old[4], 7);
+            [old[0], old[1], old[2], old[3]]
+        };
+        let set = |signal: i32, action: &[u64; 4]| eq(sys!(SYS_rt_sigaction, signal, action, 0, 8), 0);
+        for _ in 0..OFTEN {
+            eq((get(SIGUSR2), get(SIGKILL), get(64)), (UNTOUCHED, UNTOUCHED, UNTOUCHED));
+            eq(call(SIGUSR2 as u64, 0, 0, 8), 0);
+            let mut old = [7u64; 4];
+            let to = old.as_mut_ptr() as u64;
+            eq(call(0, 0, to, 8), -i64::from(EINVAL));
+            eq(call(65, 0, to, 8), -i64::from(EINVAL));
+            eq(call(u64::MAX, 0, to, 8), -i64::from(EINVAL));
+            eq(call(SIGUSR2 as u64, 0, to, 4), -i64::from(EINVAL));
+            eq(old, [7; 4]);
+            // Only the lower half counts.
+            eq(call(1 << 32 | SIGUSR2 as u64, 0, to, 8), 0);
+            eq(old, UNTOUCHED);
+            eq(call(SIGUSR2 as u64, 0, 1, 8), -i64::from(EFAULT));
+            eq(call(SIGUSR2 as u64, 0, pages + 4096 - 16, 8), -i64::from(EFAULT));
+            eq(call(SIGUSR2 as u64, 1, to, 8), -i64::from(EFAULT));
+        }
+        for _ in 0..20 {
+            std::thread::scope(|s| s.spawn(|| set(SIGUSR2, &handler)).join().expect("a thread"));
+            eq(get(SIGUSR2), handler);
+            in_child(|| {
+                eq(get(SIGUSR2), handler);
+                set(SIGUSR2, &UNTOUCHED);
+                eq(get(SIGUSR2), UNTOUCHED);
+            });
+            eq(get(SIGUSR2), handler);
+            std::thread::scope(|s| s.spawn(|| eq(get(SIGUSR2), handler)).join().expect("a thread"));
+            // Ignored, and the default with flags, are no more what a program finds.
+            set(SIGUSR2, &[1, 0, 0, 0]);
+            eq(get(SIGUSR2), [1, 0, 0, 0]);
+            set(SIGUSR2, &[0, SA_RESTART as u64, 0, 0]);
+            eq(get(SIGUSR2), [0, SA_RESTART as u64, 0, 0]);
+            set(SIGUSR2, &UNTOUCHED);
+            eq(get(SIGUSR2), UNTOUCHED);
+        }
+    }
+    eq(sys!(SYS_munmap, pages, 4096), 0);
+}
+
+extern "C" fn take_usr2(action: *mut c_void) -> i32 {
+    exit_now(i32::from(sys!(SYS_rt_sigaction, SIGUSR2, action as u64, 0, 8) != 0))
+}
+
+/// Actions that two processes share (CLONE_SIGHAND): what one changes the other sees at once.
+fn actions_shared() {
+    let ignore = [1u64, 0, 0, 0];
+    let mut stack = vec![0u8; 1 << 16];
+    for code in action_calls() {
+        let call = code.entry(0);
+        let get = || {
+            let mut old = [7u64; 4];
+            eq(call(SIGUSR2 as u64, 0, old.as_mut_ptr() as u64, 8), 0);
+            old
+        };
+        for _ in 0..OFTEN {
+            eq(get(), UNTOUCHED);
+        }
+        for action in [&ignore, &UNTOUCHED] {
+            let top = stack.as_mut_ptr_range().end.cast();
+            let flags = CLONE_VM | CLONE_SIGHAND | SIGCHLD;
+            let pid = unsafe { clone(take_usr2, top, flags, action.as_ptr() as *mut c_void) };
+            check(pid > 0, "a process");
+            let mut status = -1;
+            eq(sys!(SYS_wait4, pid, &mut status, 0, 0), i64::from(pid));
+            eq((status, get()), (0, *action));
+        }
+    }
 }

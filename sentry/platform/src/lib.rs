@@ -305,8 +305,12 @@ pub trait Port {
 }
 
 /// Numbers of the calls whose answers are the task's own affair: getpid, gettid, getuid, geteuid, getgid, getegid, rseq;
-/// rt_sigprocmask, which works on a [lent mask](TaskControl::lend_mask), and set_robust_list.
-pub const OWN_CALLS: [u32; 9] = [39, 186, 102, 107, 104, 108, 334, 14, 273];
+/// rt_sigprocmask, which works on a [lent mask](TaskControl::lend_mask), set_robust_list, madvise, as far as it drops memory
+/// of which none [may be locked](Space::ask_advice), and rt_sigaction, whose answer has the bit of each signal with the
+/// default action.
+pub const OWN_CALLS: [u32; 11] = [39, 186, 102, 107, 104, 108, 334, 14, 273, 28, 13];
+/// The place of rt_sigaction in [`OWN_CALLS`].
+pub const OWN_ACTION: usize = 10;
 
 /// A task just created.
 pub struct NewTask {
@@ -331,10 +335,13 @@ pub trait TaskControl: Send + Sync {
     /// runs guest code, at once after its next verdict if an event is being handled. Coalesces, never lost.
     fn kick(&self);
 
-    /// Answers of [`OWN_CALLS`], in their order (those of the last two do not count), that the platform may give by itself
+    /// Answers of [`OWN_CALLS`], in their order (those of rt_sigprocmask, set_robust_list and madvise do not count), that the platform may give by itself
     /// from now on, until it is told [`no_answers`](Self::no_answers) or the task's
     /// space is replaced. The platform need not make use of them.
     fn answers(&self, _own: [u64; OWN_CALLS.len()]) {}
+
+    /// Replaces one of the answers, by its place in [`OWN_CALLS`]; does not bring them back.
+    fn answer(&self, _place: usize, _own: u64) {}
 
     /// The platform gives none of these answers any more.
     fn no_answers(&self) {}
@@ -366,6 +373,9 @@ pub trait TaskControl: Send + Sync {
 
 /// One guest address space.
 pub trait Space: Send + Sync {
+    /// From now on the sentry is asked before memory is dropped (madvise): some of it may be locked.
+    fn ask_advice(&self) {}
+
     /// Reads guest memory.
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault>;
 

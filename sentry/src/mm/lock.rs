@@ -75,6 +75,9 @@ impl Mm {
             }
         }
         let upto = layout.run_end(start, end);
+        if locked {
+            self.space.ask_advice();
+        }
         if upto > start {
             layout.change(start, upto, |area| area.locked = locked);
         }
@@ -93,6 +96,9 @@ impl Mm {
         let mut layout = self.layout.lock();
         if current && limit.is_some_and(|limit| layout.total() > limit) {
             return Err(Errno::ENOMEM.into());
+        }
+        if current || future {
+            self.space.ask_advice();
         }
         layout.lock_future = future;
         if current {

@@ -21,16 +21,20 @@ pub mod send;
 
 use crate::sync::{Level, Lock};
 use queue::Queue;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use syscall_table::abi::sigaction::*;
 
 /// Signal actions, shared by CLONE_SIGHAND.
 pub struct SigHand {
     actions: Lock<[Sigaction; NSIG as usize]>,
+    /// By more than one process.
+    shared: AtomicBool,
 }
 
 impl Default for SigHand {
     fn default() -> Self {
-        SigHand { actions: Lock::new(Level::Task, [Sigaction::default(); NSIG as usize]) }
+        SigHand::new([Sigaction::default(); NSIG as usize])
     }
 }
 
@@ -39,6 +43,20 @@ fn index(signal: i32) -> usize {
 }
 
 impl SigHand {
+    fn new(actions: [Sigaction; NSIG as usize]) -> SigHand {
+        SigHand { actions: Lock::new(Level::Task, actions), shared: AtomicBool::new(false) }
+    }
+
+    /// Another process is given it, too.
+    pub(crate) fn share(&self) {
+        self.shared.store(true, SeqCst);
+    }
+
+    /// Whether it was given to more than one process.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.load(SeqCst)
+    }
+
     /// The action of a signal (default for a number that is none).
     pub fn get(&self, signal: i32) -> Sigaction {
         self.actions.lock().get(index(signal)).copied().unwrap_or_default()
@@ -52,9 +70,19 @@ impl SigHand {
         }
     }
 
+    /// The signals whose action is what a new program finds: the default one, without flags and mask.
+    pub fn untouched(&self) -> u64 {
+        let none = Sigaction::default();
+        let actions = self.actions.lock();
+        (1..)
+            .zip(actions.iter())
+            .filter(|(_, action)| **action == none)
+            .fold(0, |set, (signal, _)| set | bit(signal))
+    }
+
     /// A copy for fork.
     pub fn duplicate(&self) -> SigHand {
-        SigHand { actions: Lock::new(Level::Task, *self.actions.lock()) }
+        SigHand::new(*self.actions.lock())
     }
 
     /// What execve leaves: ignored signals stay ignored, the rest gets its default; nothing is left of flags and masks.
@@ -72,7 +100,7 @@ impl SigHand {
         for action in &mut actions {
             *action = Sigaction { sa_handler: keep(action.sa_handler), ..Sigaction::default() };
         }
-        SigHand { actions: Lock::new(Level::Task, actions) }
+        SigHand::new(actions)
     }
 }
 

@@ -39,6 +39,10 @@ pub fn rt_sigaction(
             action.sa_mask.sig &= !UNMASKABLE;
             action.sa_flags &= KNOWN;
             let old = sighand.set(signal, action);
+            let none = Sigaction::default();
+            if (old == none) != (action == none) {
+                cx.task.process.threads().iter().for_each(|task| task.tell_actions());
+            }
             let ignored =
                 action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL && bit(signal) & IGNORED != 0;
             let was = old.sa_handler == SIG_IGN || old.sa_handler == SIG_DFL && bit(signal) & IGNORED != 0;

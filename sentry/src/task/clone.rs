@@ -310,6 +310,8 @@ fn new_process(parent: &Arc<Task>, pid: i32, flags: u64) -> Arc<Process> {
     let old = &parent.process;
     let sighand = old.sighand();
     let sighand = if flags & CLONE_SIGHAND != 0 {
+        sighand.share();
+        old.threads().iter().for_each(|task| task.tell_actions());
         sighand
     } else if flags & CLONE_CLEAR_SIGHAND != 0 {
         Arc::new(sighand.cleared())

@@ -412,11 +412,29 @@ impl Task {
             let [uid, euid, gid, egid] = ids;
             let (pid, tid) = (self.process.pid as u64, self.tid() as u64);
             let no_rseq = -i64::from(syscall_table::errno::Errno::ENOSYS.raw());
-            self.control().answers([pid, tid, uid, euid, gid, egid, no_rseq as u64, 0, 0]);
+            let no_rseq = no_rseq as u64;
+            self.control().answers([pid, tid, uid, euid, gid, egid, no_rseq, 0, 0, 0, 0]);
+            self.tell_actions();
             // Another thread may give this one filters at any time.
             if !self.answers_itself() {
                 self.control().no_answers();
             }
+        }
+    }
+
+    /// As [`tell_own`](Self::tell_own), after signal actions have changed: which are still untouched.
+    pub(crate) fn tell_actions(&self) {
+        let sighand = self.process.sighand();
+        let mut told = None;
+        // Who tells last has looked since.
+        loop {
+            // Changes by another process (CLONE_SIGHAND) would not be told here.
+            let untouched = if sighand.is_shared() { 0 } else { sighand.untouched() };
+            if told == Some(untouched) {
+                return;
+            }
+            self.control().answer(platform::OWN_ACTION, untouched);
+            told = Some(untouched);
         }
     }
 

@@ -187,7 +187,7 @@ global_asm!(
     "jmp rcx",
     // rt_sigprocmask on the mask in the slot, in one step: the sentry may take the mask back at any time.
     "lz_more:",
-    "ja lz_robust",
+    "ja lz_others",
     "cmp r10, 8",
     "jne lz_hand",
     "mov gs:[{site}], r11d",
@@ -239,9 +239,57 @@ global_asm!(
     "lz_mask_hand:",
     "mov r11d, gs:[{site}]",
     "jmp lz_hand",
-    "lz_robust:",
+    // What rt_sigaction says of a signal that has its default action. A fault goes on at lz_mask_hand.
+    "lz_action:",
+    "test rsi, rsi",
+    "jnz lz_hand",
+    "test rdx, rdx",
+    "jz lz_hand",
+    "cmp r10, 8",
+    "jne lz_hand",
+    "mov gs:[{site}], r11d",
+    "lea ecx, [rdi - 1]",
+    "cmp ecx, 63",
+    "ja lz_hand",
+    "mov rax, gs:[{own} + ({kind_action} - 2) * 8]",
+    "bt rax, rcx",
+    "jnc lz_hand",
+    "xor ecx, ecx",
+    "mov [rdx], rcx",
+    "mov [rdx + 8], rcx",
+    "mov [rdx + 16], rcx",
+    "mov [rdx + 24], rcx",
+    "add qword ptr gs:[{own_count} + ({kind_action} - 2) * 8], 1",
+    "jmp lz_zero",
+    "lz_others:",
+    "cmp ecx, {kind_advice}",
+    "je lz_advice",
     "cmp dword ptr gs:[{own_valid}], 0",
     "je lz_hand",
+    "cmp ecx, {kind_advice}",
+    "ja lz_action",
+    "jmp lz_robust",
+    // Memory that is not needed: the host does what madvise says, the sentry finds out what is wrong.
+    "lz_advice:",
+    "cmp dword ptr gs:[{own_valid}], 0",
+    "je lz_trap",
+    "cmp edx, {dontneed}",
+    "jne lz_trap",
+    "lea rcx, [rip + lz_head]",
+    "cmp dword ptr [rcx + {ask_advice}], 0",
+    "jne lz_trap",
+    "mov gs:[{site}], r11d",
+    "syscall",
+    "lz_advice_made:",
+    "mov r11d, gs:[{site}]",
+    "test rax, rax",
+    "jz 2f",
+    "mov rax, gs:[{nr}]",
+    "jmp lz_trap",
+    "2:",
+    "add qword ptr gs:[{own_count} + ({kind_advice} - 2) * 8], 1",
+    "jmp lz_zero",
+    "lz_robust:",
     "cmp rsi, 24",
     "jne lz_hand",
     "mov gs:[{robust}], rdi",
@@ -283,6 +331,10 @@ global_asm!(
     own_count = const offset_of!(Slot, own_count),
     own_valid = const offset_of!(Slot, own_valid),
     kind_mask = const KIND_OF_MASK,
+    kind_advice = const KIND_OF_ADVICE,
+    kind_action = const KIND_OF_ACTION,
+    dontneed = const DONTNEED,
+    ask_advice = const offset_of!(Head, ask_advice),
     mask = const offset_of!(Slot, mask),
     lent_bit = const LENT.trailing_zeros(),
     maskable = const !(LENT | 1 << 18) as i64,
@@ -295,6 +347,8 @@ global_asm!(
     spins = const SPINS,
 );
 
+/// MADV_DONTNEED
+pub const DONTNEED: u64 = 4;
 const ZERO_FLAG: u64 = 0x40;
 /// Looks at the poller's answer this often before ringing; about 100 us.
 const SPINS: u32 = 2_000;
@@ -314,6 +368,8 @@ unsafe extern "C" {
     static lz_mask_tried: u8;
     static lz_mask_done: u8;
     static lz_mask_hand: u8;
+    static lz_others: u8;
+    static lz_advice_made: u8;
     static lz_robust: u8;
     static lz_zero: u8;
     static lz_trap: u8;
@@ -386,7 +442,7 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
     }
     let at = |label: *const u8| label as u64;
     let inside = at(&raw const lz_light_start)..at(&raw const lz_light_end);
-    let masking = rip >= at(&raw const lz_mask_live) && rip < at(&raw const lz_robust);
+    let masking = rip >= at(&raw const lz_mask_live) && rip < at(&raw const lz_others);
     if masking && (signo == 11 || signo == 7) {
         // The sentry finds out what is wrong with the pointer.
         context.mctx[RIP] = at(&raw const lz_mask_hand);
@@ -409,14 +465,20 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
         context.mctx[RIP] = behind(site(u64::from(slot.light_site.load(Relaxed)) / GATE_SIZE));
         return Found::Guest;
     }
-    let used = if masking { u64::from(slot.light_site.load(Relaxed)) } else { context.mctx[R11] };
-    let site = site(used / GATE_SIZE);
     let within = |from: *const u8, to: *const u8| rip >= at(from) && rip < at(to);
+    let advised = within(&raw const lz_advice_made, &raw const lz_robust);
+    if advised && context.mctx[RAX] != 0 {
+        // It goes to the sentry.
+        return Found::Midway;
+    }
+    let kept = masking || advised;
+    let used = if kept { u64::from(slot.light_site.load(Relaxed)) } else { context.mctx[R11] };
+    let site = site(used / GATE_SIZE);
     let tried = rip == at(&raw const lz_mask_tried) && context.mctx[RFLAGS] & ZERO_FLAG != 0;
     let done = within(&raw const lz_mask_done, &raw const lz_mask_hand)
         || within(&raw const lz_zero, &raw const lz_trap);
-    if tried || done {
-        // The mask, or the list, is another one by now: the call is over.
+    if tried || done || advised {
+        // The mask or the list is another one by now, the memory is gone: the call is over.
         context.mctx[RAX] = 0;
         set_flags(context, slot.light_flags.load(Relaxed));
         context.mctx[RIP] = behind(site);

@@ -1,5 +1,6 @@
 //! Calls that came by a signal and need no sentry: what the gates answer by themselves without one.
 
+use crate::gate::DONTNEED;
 use crate::host;
 use crate::layout::*;
 use crate::task::{Context, R10, RAX, RDI, RDX, RIP, RSI};
@@ -7,7 +8,8 @@ use core::arch::global_asm;
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-const _: () = assert!(KIND_OF_ROBUST == KIND_OF_MASK + 1 && (KIND_OF_ROBUST - KIND_OF_OWN) as usize == OWN - 1);
+const _: () = assert!(KIND_OF_ROBUST == KIND_OF_MASK + 1 && KIND_OF_ADVICE == KIND_OF_ROBUST + 1);
+const _: () = assert!(KIND_OF_ACTION == KIND_OF_ADVICE + 1 && (KIND_OF_ACTION - KIND_OF_OWN) as usize == OWN - 1);
 
 // Accesses to guest memory that may fault: the handler then goes on at the failure.
 global_asm!(
@@ -64,23 +66,30 @@ fn kind(nr: u32) -> u8 {
 
 /// Answers the call if that is the shim's business: its value is in rax then.
 pub fn answer(nr: u32, slot: &Slot, context: &mut Context) -> bool {
+    slot.unseen.store(0, Relaxed);
     let kind = kind(nr);
     let Some(index) = kind.checked_sub(KIND_OF_OWN).map(usize::from) else { return false };
     let valid = slot.own_valid.load(Relaxed) != 0;
-    if kind < KIND_OF_MASK && to_be_seen() {
+    if kind != KIND_OF_MASK && !valid || kind == KIND_OF_MASK && slot.mask.load(Relaxed) & LENT == 0 {
         return false;
     }
+    if is_due(slot, context.mctx[RIP]) {
+        return false;
+    }
+    let own = slot.own.get(index).map_or(0, |word| word.load(Relaxed));
     let value = match kind {
         KIND_OF_MASK => match mask(slot, context) {
             Some(()) => 0,
             None => return false,
         },
-        KIND_OF_ROBUST if valid && context.mctx[RSI] == 24 => {
+        KIND_OF_ROBUST if context.mctx[RSI] == 24 => {
             slot.robust.store(context.mctx[RDI], Relaxed);
             slot.robust_given.store(1, SeqCst);
             0
         }
-        KIND_OF_OWN..KIND_OF_MASK if valid => slot.own.get(index).map_or(0, |word| word.load(Relaxed)),
+        KIND_OF_ADVICE if advise(context) => 0,
+        KIND_OF_ACTION if is_default(own, context) => 0,
+        KIND_OF_OWN..KIND_OF_MASK => own,
         _ => return false,
     };
     if let Some(count) = slot.own_count.get(index) {
@@ -90,12 +99,40 @@ pub fn answer(nr: u32, slot: &Slot, context: &mut Context) -> bool {
     true
 }
 
-/// One call in eight goes to the sentry, which rewrites sites by the traps that it sees. By chance, so that no loop's own
-/// pattern keeps a site from it.
-fn to_be_seen() -> bool {
-    // SAFETY: reads the processor's time stamp.
-    let stamp = unsafe { core::arch::x86_64::_rdtsc() };
-    stamp >> 4 & 7 == 0
+/// Counts a site whose calls are answered here. The sentry rewrites sites by the traps that it sees: it gets to see one
+/// each time that their number has doubled, and how many it did not.
+fn is_due(slot: &Slot, rip: u64) -> bool {
+    /// The sentry rewrites a site after so many traps.
+    const OFTEN: u64 = 16;
+    const MOST: u64 = 0xffff;
+    let Some(entry) = slot.answered.get((rip >> 2 ^ rip >> 7) as usize % ANSWERED) else { return false };
+    let before = entry.load(Relaxed);
+    let times = if before >> 16 == rip & u64::MAX >> 16 { before & MOST } else { 0 };
+    let now = (times + 1).min(MOST);
+    entry.store(rip << 16 | now, Relaxed);
+    let due = now >= OFTEN && now.is_power_of_two();
+    if due {
+        slot.unseen.store(if now == OFTEN { OFTEN } else { now / 2 } as u32, Relaxed);
+    }
+    due
+}
+
+/// Lets the host drop memory. False: the sentry does it, and finds what is wrong.
+fn advise(context: &Context) -> bool {
+    let [start, len, advice] = [RDI, RSI, RDX].map(|at| context.mctx[at]);
+    let asked = crate::forker::head().ask_advice.load(Relaxed) != 0;
+    !asked && advice as u32 == DONTNEED as u32 && host::raw(host::MADVISE, [start, len, DONTNEED, 0, 0, 0]) == 0
+}
+
+/// rt_sigaction that only asks for an action which is the default one.
+fn is_default(own: u64, context: &Context) -> bool {
+    let [signal, new, old, size] = [RDI, RSI, RDX, R10].map(|at| context.mctx[at]);
+    let bit = (signal as u32).wrapping_sub(1);
+    if new != 0 || old == 0 || size != 8 || bit > 63 || own >> bit & 1 == 0 {
+        return false;
+    }
+    // SAFETY: a fault is caught; where the guest says, which could write there itself.
+    (0..4).all(|word| unsafe { store(old + word * 8, 0) }.failed == 0)
 }
 
 /// rt_sigprocmask on the mask in the slot. None: the sentry does it, and finds what is wrong.

@@ -154,9 +154,9 @@ pub fn decode(slot: &Slot) -> Request {
     }
 }
 
-/// The address behind the instruction that trapped.
-pub fn rip(slot: &Slot) -> u64 {
-    slot.req_mctx.get(16).map_or(0, |word| word.load(Relaxed))
+/// The address behind the instruction that trapped, and how many calls there the shim has kept for itself.
+pub fn site_of_call(slot: &Slot) -> (u64, u32) {
+    (slot.req_mctx.get(16).map_or(0, |word| word.load(Relaxed)), slot.unseen.load(Relaxed))
 }
 
 fn native(slot: &Slot) -> SyscallRequest {

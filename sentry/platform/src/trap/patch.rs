@@ -64,8 +64,9 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// A call trapped; true if its site is to be rewritten now. `rip`: behind the instruction.
-    pub fn note(&mut self, rip: u64) -> bool {
+    /// A call trapped, and `unseen` others there of which nobody heard; true if its site is to be rewritten now. `rip`:
+    /// behind the instruction.
+    pub fn note(&mut self, rip: u64, unseen: u32) -> bool {
         if self.seen.len() >= COUNTED && !self.seen.contains_key(&rip) {
             self.seen.retain(|_, seen| seen.never);
             if self.seen.len() >= COUNTED / 2 {
@@ -73,7 +74,7 @@ impl Sites {
             }
         }
         let seen = self.seen.entry(rip).or_default();
-        seen.times = seen.times.saturating_add(1);
+        seen.times = seen.times.saturating_add(unseen).saturating_add(1);
         !seen.never && seen.times >= OFTEN << seen.tries
     }
 

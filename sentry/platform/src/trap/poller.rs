@@ -246,7 +246,7 @@ fn serve(it: &mut Hot) -> bool {
     let (request, light) = match ctl::decode(it.bind.words()) {
         Request::Light(request) => (request, true),
         // A site that is to be rewritten is the worker's.
-        Request::Syscall(_) if it.bind.process.sites.lock().note(ctl::rip(it.bind.words())) => return false,
+        Request::Syscall(_) if is_due(it) => return false,
         Request::Syscall(request) => (request, false),
         _ => return false,
     };
@@ -256,6 +256,12 @@ fn serve(it: &mut Hot) -> bool {
     let port = TrapPort::hot(task, it.bind.clone(), seq, &Event::Syscall(request));
     let port = if light { port.light() } else { port };
     serve_with(task, &it.bind, port, Event::Syscall(request), true)
+}
+
+/// Whether the site of a call that trapped is to be rewritten.
+fn is_due(it: &Hot) -> bool {
+    let (rip, unseen) = ctl::site_of_call(it.bind.words());
+    it.bind.process.sites.lock().note(rip, unseen)
 }
 
 /// Serves a call that came through a gate, on its task's processor, whose doorbell is in the state.

@@ -482,6 +482,10 @@ impl Space for Process {
         self.last_usage.tell(told);
     }
 
+    fn ask_advice(&self) {
+        self.ctl.head().ask_advice.store(1, SeqCst);
+    }
+
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault> {
         let mut done = 0;
         while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {

@@ -316,6 +316,12 @@ impl TaskControl for Task {
         slot.own_valid.store(1, Release);
     }
 
+    fn answer(&self, place: usize, own: u64) {
+        if let Some(word) = self.lock().bind.words().own.get(place) {
+            word.store(own, SeqCst);
+        }
+    }
+
     fn no_answers(&self) {
         self.lock().bind.words().own_valid.store(0, Release);
     }

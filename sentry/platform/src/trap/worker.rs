@@ -248,7 +248,7 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
         let seq = notif.args[0] as u32;
         let mut st = task.lock();
         let mut finished = None;
-        let mut rip = 0;
+        let (mut rip, mut unseen) = (0, 0);
         let event = match st.run {
             Run::New => {
                 st.seq = seq;
@@ -272,7 +272,7 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
                         continue;
                     }
                     Request::Syscall(request) => {
-                        rip = ctl::rip(bind.words());
+                        (rip, unseen) = ctl::site_of_call(bind.words());
                         Event::Syscall(request)
                     }
                     Request::Exception(exception) => Event::Exception(exception),
@@ -322,7 +322,7 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
             }
         };
         drop(st);
-        let often = rip != 0 && bind.process.sites.lock().note(rip);
+        let often = rip != 0 && bind.process.sites.lock().note(rip, unseen);
         let mut port = TrapPort::full(task, bind, notif.id, seq, &event);
         if often {
             patch::rewrite(task, &mut port, rip);
