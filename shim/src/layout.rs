@@ -54,10 +54,10 @@ pub const SLOTS: u32 = 2048;
 pub const CTL_SIZE: u64 = SLOT_SIZE * SLOTS as u64;
 /// Offset of the data area in a slot.
 pub const DATA_OFFSET: u64 = 0x1000;
-/// Offset in slot 0 of the table of rewritten sites: [`SITES`] of [`Site`].
-pub const TABLE_OFFSET: u64 = 0x2000;
-/// Offset in slot 0 of one byte for each of the first [`KINDS`] call numbers: what a gate does with it.
-pub const KINDS_OFFSET: u64 = TABLE_OFFSET + SITES * 32;
+/// Offset in slot 0 of the table of rewritten sites: [`SITES`] of [`Site`]. The first lie in the head's page.
+pub const TABLE_OFFSET: u64 = 0x400;
+/// Offset in slot 0 of the base filter, in the zygote's shared area.
+pub const FILTER_OFFSET: u64 = 0x3000;
 /// Call numbers that gates know.
 pub const KINDS: u64 = 512;
 /// A gate hands the call over without a signal.
@@ -79,6 +79,29 @@ pub const KIND_OF_ACTION: u8 = 12;
 pub const OWN: usize = 11;
 /// The bit of [`Slot::mask`] that says that the gates may change it: that of SIGKILL, which no mask has.
 pub const LENT: u64 = 1 << 8;
+
+/// Calls with answers in a slot, in their order: getpid, gettid, getuid, geteuid, getgid, getegid, rseq, rt_sigprocmask,
+/// set_robust_list, madvise, rt_sigaction.
+pub const OWN_CALLS: [u32; OWN] = [39, 186, 102, 107, 104, 108, 334, 14, 273, 28, 13];
+/// Calls that need all registers or host calls.
+const FULL: [u32; 22] =
+    [9, 10, 11, 12, 15, 25, 30, 56, 57, 58, 59, 60, 67, 131, 149, 151, 158, 231, 322, 329, 435, 453];
+
+/// What a gate does with each of the first [`KINDS`] call numbers.
+pub const fn kinds() -> [u8; KINDS as usize] {
+    let mut kinds = [KIND_OF_LIGHT; KINDS as usize];
+    let mut i = 0;
+    while i < FULL.len() {
+        kinds[FULL[i] as usize] = KIND_OF_FULL;
+        i += 1;
+    }
+    i = 0;
+    while i < OWN {
+        kinds[OWN_CALLS[i] as usize] = KIND_OF_OWN + i as u8;
+        i += 1;
+    }
+    kinds
+}
 
 /// Alternate stacks, indexed as the slots; the forker's ordinary stack is number 0.
 pub const STACK: u64 = REGION_START + 0x1000_0000;
@@ -146,6 +169,8 @@ pub const MCTX_WORDS: usize = 24;
 /// Not a host call: the shim writes five bytes, the lower ones of the second argument, at the first. Left out once
 /// something of the batch has failed.
 pub const POKE: u64 = 4001;
+/// Not a host call: the shim writes four bytes, the second argument, at the first, if it can.
+pub const STORE: u64 = 4002;
 /// Host calls in one batch.
 pub const BATCH: usize = 32;
 
@@ -292,7 +317,7 @@ pub struct Head {
     pub vdso_size: AtomicU64,
     /// Where the zygote found its vDSO; written by it before it makes its first thread.
     pub vdso: AtomicU64,
-    /// Instructions of the base filter, which lie at [`DATA_OFFSET`].
+    /// Instructions of the base filter, which lie at [`FILTER_OFFSET`].
     pub filter_len: AtomicU32,
     /// Entries of the table of sites in use.
     pub sites: AtomicU32,

@@ -216,6 +216,11 @@ pub trait Port {
     /// Writes memory of the task's current space; may travel with the verdict.
     fn write_mem(&mut self, addr: u64, data: &[u8]) -> Result<(), MemFault>;
 
+    /// Writes four bytes before guest code goes on; nothing happens where that cannot be done.
+    fn put_u32(&mut self, addr: u64, value: u32) {
+        let _ = self.write_mem(addr, &value.to_le_bytes());
+    }
+
     /// From now on [`mmap`](Self::mmap), [`munmap`](Self::munmap), [`mprotect`](Self::mprotect) and
     /// [`madvise`](Self::madvise) may be left to the task, which makes them in this order on its way back to guest
     /// code; their success means nothing then, and a failure comes as [`Event::Failed`]. What reads or changes the
@@ -308,7 +313,7 @@ pub trait Port {
 /// rt_sigprocmask, which works on a [lent mask](TaskControl::lend_mask), set_robust_list, madvise, as far as it drops memory
 /// of which none [may be locked](Space::ask_advice), and rt_sigaction, whose answer has the bit of each signal with the
 /// default action.
-pub const OWN_CALLS: [u32; 11] = [39, 186, 102, 107, 104, 108, 334, 14, 273, 28, 13];
+pub const OWN_CALLS: [u32; lazaret_shim::layout::OWN] = lazaret_shim::layout::OWN_CALLS;
 /// The place of rt_sigaction in [`OWN_CALLS`].
 pub const OWN_ACTION: usize = 10;
 

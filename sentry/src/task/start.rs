@@ -101,7 +101,7 @@ pub(crate) fn started(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) ->
             mask::lend(task);
             if let Some(addr) = set_tid {
                 // As Linux: no error if it cannot be written.
-                let _ = port.write_mem(addr, &task.tid().to_le_bytes());
+                port.put_u32(addr, task.tid() as u32);
             }
             Ok(())
         }

@@ -14,7 +14,8 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-const _: () = assert!(CTL + TABLE_OFFSET == 0x7fff_c100_2000 && CTL + KINDS_OFFSET == 0x7fff_c100_3e00);
+const _: () = assert!(CTL + TABLE_OFFSET == 0x7fff_c100_0400 && size_of::<Head>() as u64 <= TABLE_OFFSET);
+const _: () = assert!(TABLE_OFFSET + SITES * GATE_SIZE <= FILTER_OFFSET && FILTER_OFFSET < SLOT_SIZE);
 const _: () = assert!(GATES == 0x7fff_c020_0000 && size_of::<Site>() == 32 && GATE_SIZE == 32);
 
 global_asm!(
@@ -97,7 +98,7 @@ global_asm!(
     "lz_common:",
     "mov gs:[{nr}], rax",
     "lz_nr_saved:",
-    "lea rcx, [rip + lz_kinds]",
+    "lea rcx, [rip + {kinds_of_calls}]",
     "movzx ecx, byte ptr [rcx + rax]",
     "cmp ecx, 1",
     "je lz_trap",
@@ -315,6 +316,7 @@ global_asm!(
     sites = const SITES,
     ctl_high = const CTL >> 24,
     kinds = const KINDS,
+    kinds_of_calls = sym KINDS_OF_CALLS,
     flags = const offset_of!(Slot, light_flags),
     nr = const offset_of!(Slot, req_nr),
     args = const offset_of!(Slot, req_args),
@@ -346,6 +348,9 @@ global_asm!(
     gate_trap = const GATE_TRAP,
     spins = const SPINS,
 );
+
+/// What to do with a call, by its number.
+pub static KINDS_OF_CALLS: [u8; KINDS as usize] = kinds();
 
 /// MADV_DONTNEED
 pub const DONTNEED: u64 = 4;

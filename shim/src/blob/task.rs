@@ -174,6 +174,7 @@ fn batch(slot: &Slot) -> u32 {
         let value = match nr {
             POKE if failed == 0 => poke(args[0], args[1]),
             POKE => -1,
+            STORE => own::put(args[0], args[1]),
             _ => raw(nr, args),
         };
         if failed == 0 && nr != host::CLOSE && (-4095..0).contains(&value) {

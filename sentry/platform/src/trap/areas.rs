@@ -2,7 +2,6 @@
 //! reaper's thread spends while nobody waits.
 
 use super::ctl::Ctl;
-use super::patch;
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
@@ -51,6 +50,6 @@ impl Areas {
 
 fn fresh() -> io::Result<Ctl> {
     let ctl = Ctl::new()?;
-    patch::kinds(&ctl);
+    ctl.warm();
     Ok(ctl)
 }

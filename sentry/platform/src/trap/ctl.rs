@@ -10,7 +10,6 @@ use memmap2::{MmapOptions, MmapRaw};
 use parking_lot::Mutex;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A mapped shared area.
@@ -64,25 +63,21 @@ impl Ctl {
         Some(unsafe { &*self.map.as_mut_ptr().add(offset).cast::<Site>() })
     }
 
-    /// Says what gates do with a call number.
-    pub fn set_kind(&self, nr: usize, kind: u8) {
-        if nr as u64 >= layout::KINDS {
-            return;
-        }
-        // SAFETY: inside slot 0; an AtomicU8 is valid for any byte; otherwise as in `head`.
-        let byte =
-            unsafe { &*self.map.as_mut_ptr().add(layout::KINDS_OFFSET as usize + nr).cast::<AtomicU8>() };
-        byte.store(kind, Relaxed);
+    /// Makes the pages there that every process uses, before one waits for them.
+    pub fn warm(&self) {
+        self.head().cmd_seq.store(0, Relaxed);
+        self.slot(1).polling.store(0, Relaxed);
     }
 
     /// Stores the base filter where the zygote installs it from.
     pub fn store_filter(&self, filter: &[confine::bpf::Insn]) {
-        let room = ((layout::TABLE_OFFSET - layout::DATA_OFFSET) / 8) as usize;
+        let room = ((layout::SLOT_SIZE - layout::FILTER_OFFSET) / 8) as usize;
         assert!(filter.len() <= room, "the base filter outgrew its place");
         for (i, insn) in filter.iter().enumerate() {
-            // SAFETY: below `room`, so inside slot 0's data area; the guest does not exist yet.
+            // SAFETY: below `room`, so inside slot 0; the guest does not exist yet.
             unsafe {
-                let at = self.map.as_mut_ptr().add(layout::DATA_OFFSET as usize).cast::<confine::bpf::Insn>();
+                let at =
+                    self.map.as_mut_ptr().add(layout::FILTER_OFFSET as usize).cast::<confine::bpf::Insn>();
                 at.add(i).write(*insn);
             }
         }

@@ -44,7 +44,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Once};
 use std::time::Duration;
-use task::Task;
+use task::{First, Task};
 
 /// How to run guests.
 #[derive(Debug, Clone, Default)]
@@ -255,7 +255,7 @@ impl Platform for TrapPlatform {
     fn first_task(&self, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
         self.rt.threads.call_once(|| self.rt.start());
         let bind = self.rt.fresh()?;
-        Ok(Task::create(&self.rt, sink, bind, &crate::Regs::default()))
+        Ok(Task::create(&self.rt, sink, bind, First::Worker, &crate::Regs::default()))
     }
 }
 

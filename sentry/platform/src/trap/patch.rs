@@ -13,7 +13,7 @@
 use super::ctl::Ctl;
 use super::port::TrapPort;
 use super::task::{Run, Task};
-use crate::{OWN_CALLS, Space};
+use crate::Space;
 use lazaret_shim::layout::{self, GATE_SIZE, GATES, GATES_B, SITES, TAILS};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -292,20 +292,6 @@ pub fn put_back(task: &Arc<Task>, port: &mut TrapPort<'_>) -> bool {
     }
     drop(held);
     true
-}
-
-/// What a gate does with a call, by number: these need registers or host calls, so they trap at once.
-const FULL: [usize; 23] =
-    [9, 10, 11, 12, 15, 25, 28, 30, 56, 57, 58, 59, 60, 67, 131, 149, 151, 158, 231, 322, 329, 435, 453];
-
-/// Tells the gates of a new process what to do with each call.
-pub fn kinds(ctl: &Ctl) {
-    for nr in FULL {
-        ctl.set_kind(nr, layout::KIND_OF_FULL);
-    }
-    for (nr, kind) in OWN_CALLS.into_iter().zip(layout::KIND_OF_OWN..) {
-        ctl.set_kind(nr as usize, kind);
-    }
 }
 
 #[cfg(test)]

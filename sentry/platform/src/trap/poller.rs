@@ -321,8 +321,7 @@ fn serve_with(
         Verdict::Exit => {
             task.set_run(&mut st, Run::Done);
             if bind.process.release(bind.slot) {
-                bind.process.silent.store(true, Relaxed);
-                bind.process.destroy();
+                bind.process.dismiss();
             } else {
                 // Its worker keeps the thread for another task.
                 task.reply(&mut st, Reply::Ring);

@@ -3,7 +3,7 @@
 use super::ctl;
 use super::patch;
 use super::process::{Binding, Process};
-use super::task::{State, Task};
+use super::task::{First, State, Task};
 use super::worker;
 use super::xstate;
 use crate::cputime::RUSAGE_LEN;
@@ -475,6 +475,14 @@ impl Port for TrapPort<'_> {
         self.bind.process.write(addr, data)
     }
 
+    fn put_u32(&mut self, addr: u64, value: u32) {
+        // The task takes a fault that it would take in any case.
+        let below = addr.checked_add(4).is_some_and(|end| end <= layout::REGION_START);
+        if !below || self.light || self.leave(&[[layout::STORE, addr, value.into(), 0, 0, 0, 0]]).is_err() {
+            let _ = self.write_mem(addr, &value.to_le_bytes());
+        }
+    }
+
     fn mmap(
         &mut self,
         addr: u64,
@@ -552,7 +560,7 @@ impl Port for TrapPort<'_> {
         let close = self.close.take().unwrap_or(0);
         let (child, number) = bind.process.fork((bind.listener.as_fd(), bell), close, bind.slot, xstate)?;
         self.close = Some(number);
-        Ok(Task::create(&self.task.rt, sink, child, start))
+        Ok(Task::create(&self.task.rt, sink, child, First::Made, start))
     }
 
     fn spawn(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
@@ -562,7 +570,7 @@ impl Port for TrapPort<'_> {
         }
         let xstate = self.start_xstate();
         let thread = self.bind.process.thread(xstate)?;
-        Ok(Task::create(&self.task.rt, sink, thread, start))
+        Ok(Task::create(&self.task.rt, sink, thread, First::Made, start))
     }
 
     fn replace_space(&mut self, trusted: bool) -> Result<Arc<dyn Space>, CallError> {
@@ -591,8 +599,7 @@ impl Port for TrapPort<'_> {
         st.dead = None;
         drop(st);
         if old.process.release(old.slot) {
-            old.process.silent.store(true, Relaxed);
-            old.process.destroy();
+            old.process.dismiss();
         } else if !worker::keep(&self.task.rt, &old, old_bell, old_seq) {
             let slot = old.words();
             slot.rsp_kind.store(layout::REPLY_EXIT, Relaxed);

@@ -188,6 +188,17 @@ impl Process {
         }
     }
 
+    /// Kills the host process, whose last task ended or has left it.
+    pub fn dismiss(&self) {
+        self.silent.store(true, Relaxed);
+        let placed = self.forker.try_lock().is_some_and(|mut forker| forker.place.take().is_some());
+        if let Some(rt) = self.rt.upgrade().filter(|_| placed) {
+            // Whoever dies last frees the memory, and need not do so where the parent goes on.
+            rt.processors.release(self.pid);
+        }
+        self.destroy();
+    }
+
     /// Called by the reaper.
     pub fn on_exit(self: &Arc<Self>, signal: i32) {
         self.ended.store(signal, Release);

@@ -46,6 +46,17 @@ pub enum Reply {
     Exit,
 }
 
+/// How a task begins.
+#[derive(Debug, Clone, Copy)]
+pub enum First {
+    /// Its worker hears its thread ring.
+    Worker,
+    /// Whoever starts it hears its thread ring, which has just been made, and the worker comes after.
+    Made,
+    /// On a spare thread, which has a worker: the doorbell to answer, and its request.
+    Spare(u64, u32),
+}
+
 /// The part of a task under its lock.
 pub struct State {
     /// Where it is.
@@ -78,8 +89,8 @@ pub struct State {
     pub rate: super::poller::Rate,
     /// The next reply comes with a batch of host calls, which is in the slot.
     pub calls_first: bool,
-    /// Of a task on a spare thread that is not started: the doorbell to answer, and its request.
-    pub spare: Option<(u64, u32)>,
+    /// Of a task that is not started: how it will begin.
+    pub first: First,
 }
 
 /// One guest task.
@@ -98,8 +109,14 @@ pub struct Task {
 
 impl Task {
     /// A task on a host thread that has just come up, and its space.
-    pub fn create(rt: &Arc<Runtime>, sink: Arc<dyn TaskSink>, bind: Binding, start: &Regs) -> NewTask {
-        Task::new(rt, sink, Arc::new(bind), None, start).enter()
+    pub fn create(
+        rt: &Arc<Runtime>,
+        sink: Arc<dyn TaskSink>,
+        bind: Binding,
+        first: First,
+        start: &Regs,
+    ) -> NewTask {
+        Task::new(rt, sink, Arc::new(bind), first, start).enter()
     }
 
     /// A task on a spare thread, with the doorbell it waits in and the request behind it.
@@ -109,7 +126,7 @@ impl Task {
         (bind, bell, seq): (Arc<Binding>, u64, u32),
         start: &Regs,
     ) -> NewTask {
-        Task::new(rt, sink, bind, Some((bell, seq)), start).enter()
+        Task::new(rt, sink, bind, First::Spare(bell, seq), start).enter()
     }
 
     fn enter(self: Arc<Self>) -> NewTask {
@@ -131,7 +148,7 @@ impl Task {
         rt: &Arc<Runtime>,
         sink: Arc<dyn TaskSink>,
         bind: Arc<Binding>,
-        spare: Option<(u64, u32)>,
+        first: First,
         start: &Regs,
     ) -> Arc<Task> {
         Arc::new_cyclic(|me| Task {
@@ -153,7 +170,7 @@ impl Task {
                 kick_at: (0, 0),
                 rate: super::poller::Rate::default(),
                 calls_first: false,
-                spare,
+                first,
             }),
             awaited: AtomicU64::new(0),
             begun: AtomicBool::new(false),
@@ -263,11 +280,11 @@ impl TaskControl for Task {
             return;
         }
         let Some(task) = self.me.upgrade() else { return };
-        if self.lock().spare.is_some() {
-            worker::Starts::add(task);
-        } else {
+        if matches!(self.lock().first, First::Worker) {
             let rt = self.rt.clone();
             rt.pool.run(Box::new(move || worker::serve(task)));
+        } else {
+            worker::Starts::add(task);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::ctl::{self, Request};
 use super::port::TrapPort;
 use super::process::{Binding, Next, Process};
-use super::task::{Reply, Run, State, Task};
+use super::task::{First, Reply, Run, State, Task};
 use super::{patch, poller};
 use crate::{Event, Verdict, hostcalls};
 use parking_lot::{Condvar, Mutex};
@@ -158,14 +158,37 @@ impl Drop for Starts {
     }
 }
 
-/// A task begins on a spare thread. Its worker waits for the first ring.
+/// A task begins. Its worker waits for the ring after the first.
 fn begin(task: &Arc<Task>) {
     let mut st = task.lock();
-    let Some((bell, seq)) = st.spare.take() else { return };
     let bind = st.bind.clone();
+    let first = std::mem::replace(&mut st.first, First::Worker);
     if st.run != Run::New {
+        // It ended before: what is left is to see its thread end.
+        drop(st);
+        if matches!(first, First::Made) {
+            let (rt, task) = (task.rt.clone(), task.clone());
+            rt.pool.run(Box::new(move || serve(task)));
+        }
         return;
     }
+    let (bell, seq) = match first {
+        First::Worker => return,
+        First::Spare(bell, seq) => (bell, seq),
+        First::Made => {
+            drop(st);
+            // It is not the guest's code that runs there, but in memory that may be another guest's work.
+            task.awaits(true);
+            let rung = recv(&bind);
+            task.awaits(false);
+            let Some(rung) = rung else { return thread_ended(task, &bind) };
+            st = task.lock();
+            if st.run != Run::New {
+                return;
+            }
+            (rung.id, rung.args[0] as u32)
+        }
+    };
     st.seq = seq;
     task.set_run(&mut st, Run::Handling);
     drop(st);
@@ -183,9 +206,26 @@ fn begin(task: &Arc<Task>) {
         }
         *next = Next::Task(task.clone());
     }
-    let port = TrapPort::full(task, bind, bell, seq, &Event::Started);
+    let mut port = TrapPort::full(task, bind.clone(), bell, seq, &Event::Started);
+    if matches!(first, First::Spare(..)) {
+        // Its worker hears what rings.
+        port = port.light();
+    }
     // Should it be over already, its worker does the rest.
     handle(task, port, Event::Started);
+    if matches!(first, First::Made) {
+        follow(&task.rt, bind);
+    }
+}
+
+/// Gives a thread a worker, which serves whoever is its next task.
+fn follow(rt: &super::Runtime, bind: Arc<Binding>) {
+    rt.pool.run(Box::new(move || {
+        if let Some((task, rung)) = successor(&bind) {
+            drop(bind);
+            serve_from(task, rung);
+        }
+    }));
 }
 
 /// Keeps the thread of a task that has left it, which waits in its doorbell; false if it is not wanted.
@@ -193,13 +233,7 @@ pub fn keep(rt: &super::Runtime, bind: &Arc<Binding>, bell: u64, seq: u32) -> bo
     if !bind.process.park(bind, bell, seq) {
         return false;
     }
-    let bind = bind.clone();
-    rt.pool.run(Box::new(move || {
-        if let Some((task, rung)) = successor(&bind) {
-            drop(bind);
-            serve_from(task, rung);
-        }
-    }));
+    follow(rt, bind.clone());
     true
 }
 
@@ -419,8 +453,7 @@ fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> Turn {
                 st.seq = port.seq();
                 let bind = st.bind.clone();
                 if bind.process.release(bind.slot) {
-                    bind.process.silent.store(true, Relaxed);
-                    bind.process.destroy();
+                    bind.process.dismiss();
                     return Turn::Over;
                 }
                 if let Some(bell) = st.bell
