@@ -181,6 +181,11 @@ pub struct Call {
     pub words: [AtomicU64; 7],
 }
 
+/// The answer is a matter of moments: spin.
+pub const POLLED: u32 = 1;
+/// The call blocks, most often not for long: let others have the processor.
+pub const PARKED: u32 = 2;
+
 /// Control words of one task. Written by its shim, except the `rsp_` lines, `calls` and `start_` words.
 #[repr(C, align(64))]
 pub struct Slot {
@@ -190,7 +195,7 @@ pub struct Slot {
     pub rsp_kind: AtomicU32,
     /// Value for rax.
     pub rsp_value: AtomicU64,
-    /// Somebody watches `req_seq`: spin for the answer before ringing.
+    /// Somebody watches `req_seq` ([`POLLED`], [`PARKED`]): wait for the answer before ringing.
     pub polling: AtomicU32,
     /// Calls in the batch.
     pub rsp_calls: AtomicU32,
@@ -263,6 +268,8 @@ pub struct Slot {
     pub own: [AtomicU64; OWN],
     /// How often they did.
     pub own_count: [AtomicU64; OWN],
+    /// How often the gates have yielded.
+    pub yields: AtomicU32,
     /// The call site of this request has trapped so often before without being reported.
     pub unseen: AtomicU32,
     /// Sites whose calls the handler answered, by some bits of their address: the address and, in the low 16 bits, how often.

@@ -163,6 +163,7 @@ const RULES: &[Rule] = &[
         "what the caller's process or thread has used; the guest's own process has no children",
     ),
     Rule::new("exit", 60, &[], "a task's thread ends"),
+    Rule::new("sched_yield", 24, &[], "a task that waits for the poller's answer lets others run"),
     Rule::new(
         "seccomp",
         317,

@@ -7,6 +7,7 @@ pub const MMAP: u64 = 9;
 pub const MUNMAP: u64 = 11;
 pub const SIGACTION: u64 = 13;
 pub const SIGPROCMASK: u64 = 14;
+pub const SCHED_YIELD: u64 = 24;
 pub const MADVISE: u64 = 28;
 pub const PAUSE: u64 = 34;
 pub const EXIT: u64 = 60;

@@ -200,6 +200,9 @@ fn exchange(slot: &Slot, context: &mut Context, mut spin: bool) {
         if spin && slot.polling.load(SeqCst) != 0 {
             let start = host::tsc();
             while slot.rsp_seq.load(Acquire) != seq && slot.polling.load(Relaxed) != 0 {
+                if slot.polling.load(Relaxed) == PARKED {
+                    raw(host::SCHED_YIELD, [0; 6]);
+                }
                 core::hint::spin_loop();
                 if host::tsc().wrapping_sub(start) > SPIN {
                     break;

@@ -2,8 +2,12 @@
 //! neither side pays for a wake-up.
 //!
 //! A task becomes hot when its calls follow each other within [`CLOSE`] for [`STREAK`] calls and a processor is left
-//! for the poller. It ceases to be when it has not called for [`QUIET`], blocks, faults, or when no processor is
-//! left; all cease to be when the poller finds itself preempted. The thread sleeps while nobody is hot.
+//! for the poller. It ceases to be when it has not called for [`QUIET`], blocks for [`BLOCKED`], faults, or when no
+//! processor has been left for [`CROWDED`]; all cease to be when the poller finds itself preempted. The thread sleeps while
+//! nobody is hot.
+//!
+//! A hot task that blocks yields its processor until it has its answer. So two that wake each other in turn share one,
+//! and neither ever sleeps.
 
 use super::Runtime;
 use super::ctl::{self, Request};
@@ -14,7 +18,8 @@ use crate::{Event, SyscallRequest, Verdict, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::{Condvar, Mutex};
 use rustix::thread::CpuSet;
-use std::os::fd::AsFd;
+use std::cell::Cell;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::{Arc, Weak};
 
@@ -22,14 +27,22 @@ use std::sync::{Arc, Weak};
 const MICRO: u64 = 2_500;
 /// Calls are close when this long or less passes from an answer to the next request.
 const CLOSE: u64 = 14 * MICRO;
+/// What waking up takes where it crosses processors.
+const AWAKE: u64 = 60 * MICRO;
 /// This many close calls in a row make a task hot.
 const STREAK: u32 = 16;
 /// A hot task that does not call for this long is hot no more.
 const QUIET: u64 = 400 * MICRO;
+/// A hot task that is blocked for this long sleeps.
+const BLOCKED: u64 = 60 * MICRO;
+/// Tasks may want all processors for this long: one that wakes another one most often blocks soon.
+const CROWDED: u64 = 30 * MICRO;
 /// A turn of the loop that takes this long was preempted.
 const PREEMPTED: u64 = 60 * MICRO;
 /// A hot time worth its switching on has this many calls.
 const WORTH: u32 = 128;
+/// Processors told apart.
+const PROCESSORS: usize = 64;
 /// First and longest pause before a task may be hot again.
 const PAUSE: (u64, u64) = (500 * MICRO, 50_000 * MICRO);
 
@@ -38,6 +51,8 @@ const PAUSE: (u64, u64) = (500 * MICRO, 50_000 * MICRO);
 pub struct Rate {
     /// When it last went on.
     resumed: u64,
+    /// Its last call had blocked.
+    woken: bool,
     /// Close calls in a row.
     streak: u32,
     /// The poller has it, or will have.
@@ -60,6 +75,8 @@ struct Queue {
 pub struct Poller {
     queue: Mutex<Queue>,
     wake: Condvar,
+    /// When a doorbell was last answered, by processor.
+    answered: [AtomicU64; PROCESSORS],
 }
 
 struct Hot {
@@ -69,19 +86,46 @@ struct Hot {
     seen: u32,
     last: u64,
     calls: u32,
+    /// Its last call blocks, or did.
+    parked: bool,
+}
+
+thread_local! {
+    static POLLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is the poller's thread. Who is woken by a hand-over from it lands where it spins.
+pub fn is_poller() -> bool {
+    POLLING.get()
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// Its task goes on, or somebody else has the request.
+    On,
+    /// The call blocks.
+    Parked,
+    /// It is not the poller's, or the task ended.
+    Off,
 }
 
 impl Poller {
     /// A poller without its thread.
     pub fn new() -> Poller {
-        Poller { queue: Mutex::default(), wake: Condvar::new() }
+        let answered = std::array::from_fn(|_| AtomicU64::new(0));
+        Poller { queue: Mutex::default(), wake: Condvar::new(), answered }
     }
 
     /// Starts the thread; without one, nobody becomes hot.
     pub fn start(rt: &Arc<Runtime>) {
         let weak = Arc::downgrade(rt);
         let thread = std::thread::Builder::new().name("poller".into()).stack_size(512 * 1024);
-        if thread.spawn(move || run(&weak)).is_err() {
+        let polling = move || {
+            POLLING.set(true);
+            run(&weak);
+        };
+        if thread.spawn(polling).is_err() {
             rt.poller.queue.lock().stop = true;
         }
     }
@@ -96,7 +140,12 @@ impl Poller {
     pub fn observe(&self, task: &Arc<Task>, st: &mut State) {
         let now = hostcalls::tsc();
         let rate = &mut st.rate;
-        rate.streak = if now.wrapping_sub(rate.resumed) < CLOSE { rate.streak + 1 } else { 0 };
+        // How long it took to wake up is not its own doing.
+        let close = if std::mem::take(&mut rate.woken) { CLOSE + AWAKE } else { CLOSE };
+        // Nor is the time that others on its processor took between two calls of theirs.
+        let last = self.answered().map_or(0, |answered| answered.load(Relaxed));
+        let last = if last.wrapping_sub(rate.resumed) as i64 > 0 { last } else { rate.resumed };
+        rate.streak = if now.wrapping_sub(last) < close { rate.streak + 1 } else { 0 };
         if rate.streak < STREAK || rate.hot || now < rate.hold || !self.room(&task.rt) {
             return;
         }
@@ -112,9 +161,34 @@ impl Poller {
         }
     }
 
+    fn answered(&self) -> Option<&AtomicU64> {
+        self.answered.get(rustix::thread::sched_getcpu() % PROCESSORS)
+    }
+
+    /// A doorbell is answered.
+    pub fn answers(&self) {
+        if let Some(answered) = self.answered() {
+            answered.store(hostcalls::tsc(), Relaxed);
+        }
+    }
+
     /// A task goes on.
     pub fn resumed(&self, st: &mut State) {
         st.rate.resumed = hostcalls::tsc();
+    }
+
+    /// A task whose call had blocked goes on. One that was woken by a hot one's call is most often going to answer it.
+    pub fn woken(&self, task: &Task, st: &mut State) {
+        let now = hostcalls::tsc();
+        st.rate.resumed = now;
+        st.rate.woken = true;
+        if !is_poller() || st.rate.hot || now < st.rate.hold {
+            return;
+        }
+        if let (Some(mut queue), Some(task)) = (self.queue.try_lock(), task.shared()) {
+            st.rate.hot = true;
+            queue.joining.push(task);
+        }
     }
 
     fn room(&self, rt: &Runtime) -> bool {
@@ -141,20 +215,25 @@ fn run(weak: &Weak<Runtime>) {
 /// Polls until nobody is hot.
 fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
     let mut turn = hostcalls::tsc();
+    let mut roomy = turn;
+    let mut place = CpuSet::MAX_CPU;
     let mut count = 0u32;
     loop {
         count = count.wrapping_add(1);
         if hot.is_empty() || count.is_multiple_of(64) {
-            join(rt, hot);
+            join(rt, hot, &mut place);
             if hot.is_empty() {
                 return;
             }
         }
         let now = hostcalls::tsc();
         let preempted = now.wrapping_sub(turn) > PREEMPTED;
-        if preempted || !rt.poller.room(rt) {
+        if rt.poller.room(rt) {
+            roomy = now;
+        }
+        if preempted || now.wrapping_sub(roomy) > CROWDED {
             for gone in hot.drain(..) {
-                cool(&gone, gone.calls < WORTH);
+                cool(rt, &gone, gone.calls < WORTH);
             }
             continue;
         }
@@ -162,57 +241,76 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
         hot.retain_mut(|it| {
             let seq = it.bind.words().req_seq.load(Acquire);
             if seq == it.seen {
-                if now.wrapping_sub(it.last) > QUIET {
-                    cool(it, it.calls < WORTH);
+                if now.wrapping_sub(it.last) > if it.parked { BLOCKED } else { QUIET } {
+                    cool(rt, it, it.calls < WORTH);
                     return false;
                 }
                 return true;
             }
-            let stays = serve(it);
+            if std::mem::take(&mut it.parked) {
+                it.bind.words().polling.store(layout::POLLED, SeqCst);
+            }
+            let after = serve(it);
             turn = hostcalls::tsc();
             it.last = turn;
             it.calls = it.calls.saturating_add(1);
-            if !stays {
-                cool(it, false);
+            match after {
+                After::On => {}
+                After::Parked => {
+                    it.parked = true;
+                    it.bind.words().polling.store(layout::PARKED, SeqCst);
+                }
+                After::Off => cool(rt, it, false),
             }
-            stays
+            after != After::Off
         });
         // Looking more often takes the line away from the task between its stores, which costs more than the pause.
         core::hint::spin_loop();
     }
 }
 
-fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
+/// Takes in those that want to be hot. The poller has a processor for itself, on which none of them runs: it would only
+/// keep a task there from calling.
+fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, place: &mut usize) {
     let Some(mut queue) = rt.poller.queue.try_lock() else { return };
-    if queue.joining.is_empty() {
-        return;
+    let joining = std::mem::take(&mut queue.joining);
+    drop(queue);
+    let Some(first) = joining.first() else { return };
+    let all = rt.processors.all();
+    if hot.is_empty() {
+        let taken = first.lock().rate.processor;
+        let free = (0..CpuSet::MAX_CPU).find(|at| *at != taken && all.is_set(*at));
+        *place = free.filter(|at| hostcalls::keep_on(0, &single(*at))).unwrap_or(CpuSet::MAX_CPU);
     }
-    let mut elsewhere = rt.processors.all();
-    for it in hot.iter().map(|it| &it.task).chain(&queue.joining) {
-        let processor = it.lock().rate.processor;
-        if processor < CpuSet::MAX_CPU {
-            elsewhere.unset(processor);
-        }
+    let mut theirs = all;
+    if *place < CpuSet::MAX_CPU {
+        theirs.unset(*place);
     }
-    // On the processor of a task that it serves it would only keep the task from calling.
-    let moved = elsewhere.count() > 0 && rustix::thread::sched_setaffinity(None, &elsewhere).is_ok();
-    for task in queue.joining.drain(..) {
-        if !moved {
+    for task in joining {
+        let bind = task.lock().bind.clone();
+        let tid = bind.tid.load(Relaxed) as i32;
+        if *place >= CpuSet::MAX_CPU || !hostcalls::keep_on(tid, &theirs) {
             task.lock().rate.hot = false;
             continue;
         }
-        let bind = task.lock().bind.clone();
         let words = bind.words();
-        words.polling.store(1, SeqCst);
+        words.polling.store(layout::POLLED, SeqCst);
         // A request made before this is most often at the doorbell by now, and the worker's.
         let seen = words.req_seq.load(SeqCst);
-        hot.push(Hot { task, bind, seen, last: hostcalls::tsc(), calls: 0 });
+        hot.push(Hot { task, bind, seen, last: hostcalls::tsc(), calls: 0, parked: false });
     }
 }
 
+fn single(processor: usize) -> CpuSet {
+    let mut one = CpuSet::new();
+    one.set(processor);
+    one
+}
+
 /// A task is hot no more. Its shim sees the flag and rings.
-fn cool(it: &Hot, pause: bool) {
+fn cool(rt: &Runtime, it: &Hot, pause: bool) {
     it.bind.words().polling.store(0, SeqCst);
+    rt.processors.release(it.bind.tid.load(Relaxed) as i32);
     let mut st = it.task.lock();
     let rate = &mut st.rate;
     rate.hot = false;
@@ -226,36 +324,36 @@ fn cool(it: &Hot, pause: bool) {
     }
 }
 
-/// Serves one request; false if the task is to be hot no more.
-fn serve(it: &mut Hot) -> bool {
+/// Serves one request.
+fn serve(it: &mut Hot) -> After {
     let task = &it.task;
-    let Some(mut st) = task.try_lock() else { return true };
+    let Some(mut st) = task.try_lock() else { return After::On };
     if !Arc::ptr_eq(&st.bind, &it.bind) || st.run == Run::Done || (st.run == Run::Parked && !st.ringing) {
-        return false;
+        return After::Off;
     }
     // Read again under the lock: the worker may have served this request and later ones since.
     let seq = it.bind.words().req_seq.load(Acquire);
     it.seen = seq;
     if st.run != Run::Running {
         // The worker's: a request follows the answer to the one before.
-        return true;
+        return After::On;
     }
     if seq == st.replied {
-        return true;
+        return After::On;
     }
     let (request, light) = match ctl::decode(it.bind.words()) {
         Request::Light(request) => (request, true),
         // A site that is to be rewritten is the worker's.
-        Request::Syscall(_) if is_due(it) => return false,
+        Request::Syscall(_) if is_due(it) => return After::Off,
         Request::Syscall(request) => (request, false),
-        _ => return false,
+        _ => return After::Off,
     };
     st.seq = seq;
     task.set_run(&mut st, Run::Handling);
     drop(st);
     let port = TrapPort::hot(task, it.bind.clone(), seq, &Event::Syscall(request));
     let port = if light { port.light() } else { port };
-    serve_with(task, &it.bind, port, Event::Syscall(request), true)
+    serve_with(task, &it.bind, port, Event::Syscall(request))
 }
 
 /// Whether the site of a call that trapped is to be rewritten.
@@ -268,18 +366,11 @@ fn is_due(it: &Hot) -> bool {
 pub fn serve_light(task: &Arc<Task>, bind: &Arc<Binding>, seq: u32, request: SyscallRequest) {
     let event = Event::Syscall(request);
     let port = TrapPort::hot(task, bind.clone(), seq, &event).light();
-    serve_with(task, bind, port, event, false);
+    serve_with(task, bind, port, event);
 }
 
-/// Gives an event to the sink, `elsewhere` than on the task's processor, without a full port and carries out the
-/// verdict; the task is being handled. False if it parked or ended.
-fn serve_with(
-    task: &Arc<Task>,
-    bind: &Arc<Binding>,
-    mut port: TrapPort<'_>,
-    event: Event,
-    elsewhere: bool,
-) -> bool {
+/// Gives an event to the sink without a full port and carries out the verdict; the task is being handled.
+fn serve_with(task: &Arc<Task>, bind: &Arc<Binding>, mut port: TrapPort<'_>, event: Event) -> After {
     let verdict = task.deliver(event, &mut port);
     let mut st = task.lock();
     if let Some(signal) = st.dead {
@@ -289,7 +380,7 @@ fn serve_with(
         if !bind.process.silent.load(Relaxed) && verdict != Verdict::Exit {
             task.sink.gone(signal);
         }
-        return false;
+        return After::Off;
     }
     let verdict = match (verdict, st.early.take()) {
         (Verdict::Park, Some(value)) => Verdict::Return(value),
@@ -301,11 +392,11 @@ fn serve_with(
                 port.set_rax(value);
             }
             let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Return(value) };
-            go_on(task, &mut st, reply, elsewhere)
+            go_on(task, &mut st, reply)
         }
         Verdict::Resume => {
             let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Resume };
-            go_on(task, &mut st, reply, elsewhere)
+            go_on(task, &mut st, reply)
         }
         Verdict::Park => {
             port.keep(&mut st);
@@ -314,9 +405,9 @@ fn serve_with(
                 st.ringing = true;
                 task.reply(&mut st, Reply::Ring);
                 // The call is served by the worker; the next one may be ours again.
-                return true;
+                return After::On;
             }
-            false
+            After::Parked
         }
         Verdict::Exit => {
             task.set_run(&mut st, Run::Done);
@@ -326,28 +417,20 @@ fn serve_with(
                 // Its worker keeps the thread for another task.
                 task.reply(&mut st, Reply::Ring);
             }
-            false
+            After::Off
         }
     }
 }
 
-fn go_on(task: &Task, st: &mut State, reply: Reply, elsewhere: bool) -> bool {
+fn go_on(task: &Task, st: &mut State, reply: Reply) -> After {
     task.set_run(st, Run::Running);
     st.rate.resumed = hostcalls::tsc();
-    if elsewhere && st.bell.is_some() {
-        // It rang all the same. A hand-over would drag it to the poller's processor, where it cannot run.
-        let bind = st.bind.clone();
-        let _ = hostcalls::notif_sync(bind.listener.as_fd(), false);
-        task.reply(st, reply);
-        let _ = hostcalls::notif_sync(bind.listener.as_fd(), true);
-    } else {
-        task.reply(st, reply);
-    }
+    task.reply(st, reply);
     if st.kicked {
         // The sink wants a full port: let the task come back at once.
         task.interrupt(st);
     }
-    true
+    After::On
 }
 
 /// What the layout's flag word is for; kept here so that the two sides are read together: the shim writes its

@@ -6,7 +6,7 @@
 
 use super::port::TrapPort;
 use super::process::{Binding, Process};
-use super::{Runtime, worker};
+use super::{Runtime, poller, worker};
 use crate::{Event, NewTask, OWN_CALLS, Regs, TaskControl, TaskSink, Verdict, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::{Mutex, MutexGuard};
@@ -178,6 +178,11 @@ impl Task {
         })
     }
 
+    /// The task as others hold it.
+    pub fn shared(&self) -> Option<Arc<Task>> {
+        self.me.upgrade()
+    }
+
     /// The state.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
@@ -240,8 +245,19 @@ impl Task {
         st.replied = st.seq;
         slot.rsp_seq.store(st.seq, Release);
         if let Some(id) = st.bell.take() {
+            let listener = st.bind.listener.as_fd();
+            let elsewhere = poller::is_poller();
+            if !elsewhere {
+                self.rt.poller.answers();
+            } else {
+                // A hand-over would drag it to the poller's processor, where it cannot run.
+                let _ = hostcalls::notif_sync(listener, false);
+            }
             // A failure means that the thread is dead; the worker hears of it.
-            let _ = hostcalls::notif_send(st.bind.listener.as_fd(), id);
+            let _ = hostcalls::notif_send(listener, id);
+            if elsewhere {
+                let _ = hostcalls::notif_sync(listener, true);
+            }
         }
     }
 
@@ -293,6 +309,7 @@ impl TaskControl for Task {
         match st.run {
             Run::Parked if !st.ringing => {
                 self.set_run(&mut st, Run::Running);
+                self.rt.poller.woken(self, &mut st);
                 let reply = match st.kept.take() {
                     Some(mut kept) => {
                         kept.set_rax(value);
