@@ -39,8 +39,10 @@ pub const SITES: u64 = 240;
 pub const GATE_TRAP: u64 = 16;
 /// Gates of sites of the form `mov eax, NR; syscall`; behind them those of the form `syscall; cmp rax, IMM`.
 pub const GATES_B: u64 = GATES + GATE_SIZE * SITES;
+/// Behind them those of the form `mov eax, NR; lea rsi, [rip + ...]; syscall`.
+pub const GATES_C: u64 = GATES_B + GATE_SIZE * SITES;
 /// Where calls of the second form go on: the comparison, and the jump behind it.
-pub const TAILS: u64 = GATES_B + GATE_SIZE * SITES;
+pub const TAILS: u64 = GATES_C + GATE_SIZE * SITES;
 /// One past the gates and tails; a trapping `syscall` for calls that are to be reported anew lies here.
 pub const RUNG: u64 = TAILS + GATE_SIZE * SITES;
 
@@ -54,6 +56,8 @@ pub const SLOTS: u32 = 2048;
 pub const CTL_SIZE: u64 = SLOT_SIZE * SLOTS as u64;
 /// Offset of the data area in a slot.
 pub const DATA_OFFSET: u64 = 0x1000;
+/// Most bytes of extended state that fit into a slot's data.
+pub const KEPT_XSTATE_MAX: u64 = SLOT_SIZE - DATA_OFFSET;
 /// Offset in slot 0 of the table of rewritten sites: [`SITES`] of [`Site`]. The first lie in the head's page.
 pub const TABLE_OFFSET: u64 = 0x400;
 /// Offset in slot 0 of the base filter, in the zygote's shared area.
@@ -117,6 +121,11 @@ pub const START_XSTATE_MAX: u64 = 0x8000;
 /// The address of [`START_XSTATE`] in a slot's stack.
 pub const fn start_xstate(slot: u32) -> u64 {
     STACK + STACK_SIZE * slot as u64 + START_XSTATE
+}
+
+/// The address of a slot's data.
+pub const fn data(slot: u32) -> u64 {
+    CTL + SLOT_SIZE * slot as u64 + DATA_OFFSET
 }
 
 /// The system call number that a task's own filter turns into a user notification. No kernel has it: without
@@ -268,6 +277,8 @@ pub struct Slot {
     pub own: [AtomicU64; OWN],
     /// How often they did.
     pub own_count: [AtomicU64; OWN],
+    /// Bytes of extended state at the start of the slot's data, of a task that makes another one; 0: none.
+    pub kept_xstate: AtomicU32,
     /// How often the gates have yielded.
     pub yields: AtomicU32,
     /// The call site of this request has trapped so often before without being reported.
@@ -282,11 +293,11 @@ pub const ANSWERED: usize = 32;
 /// A rewritten call site.
 #[repr(C)]
 pub struct Site {
-    /// First form: the call's number. Second: the address behind the `syscall` instruction, 0 once the code is gone.
+    /// First and third form: the call's number. Second: the address behind the `syscall` instruction, 0 once the code is gone.
     pub key: AtomicU64,
     /// Where the call returns to: behind the `syscall` instruction, or the site's tail.
     pub ret: AtomicU64,
-    /// Second form: what rax is compared with.
+    /// Second form: what rax is compared with. Third: what rsi is to be. First: 0.
     pub compared: AtomicU64,
     /// Second form: the address behind the comparison.
     pub after: AtomicU64,

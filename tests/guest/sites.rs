@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 cases![
     forms, registers_kept, flags_kept, flags_while_signals_come, red_zone_kept, vector_kept, jump_to_the_instruction, both_forms_at_once, jump_behind_the_instruction, signal_storm,
     restart_at_a_site, eintr_at_a_site, fork_and_sites, threads_at_once, code_moved, code_rewritten, code_replaced, gs_claimed, execve_forgets,
-    own_ids_follow, masks, mask_while_signals_come, robust_lists, memory_dropped, memory_dropped_while_signals_come, actions_asked, actions_shared
+    own_ids_follow, masks, mask_while_signals_come, robust_lists, memory_dropped, memory_dropped_while_signals_come, actions_asked, actions_shared, constant_between
 ];
 
 const OFTEN: usize = 200;
@@ -754,5 +754,39 @@ fn actions_shared() {
             eq(sys!(SYS_wait4, pid, &mut status, 0, 0), i64::from(pid));
             eq((status, get()), (0, *action));
         }
+    }
+}
+
+/// mov r10, rcx; mov eax, 14; lea rsi, [rip + 1]; syscall; ret; the mask
+fn constant_between() {
+    let usr2 = sig::set(&[SIGUSR2]);
+    let call = [0x49, 0x89, 0xca, 0xb8, 14, 0, 0, 0, 0x48, 0x8d, 0x35, 3, 0, 0, 0, 0x0f, 0x05, 0xc3];
+    let code = Code::new(&[&call[..], &usr2.to_le_bytes()].concat());
+    let entry = code.entry(0);
+    let _on = sig::with(SIGUSR1, nothing as *const () as usize, SA_RESTART);
+    let (mut old, mut before) = (0u64, 0u64);
+    let told = &raw mut old as u64;
+    eq(sys!(SYS_rt_sigprocmask, SIG_BLOCK, 0, &mut before, 8), 0);
+    let round = || {
+        eq(entry(SIG_BLOCK as u64, 0, told, 8), 0);
+        eq(unsafe { (told as *const u64).read_volatile() }, before);
+        eq(entry(SIG_UNBLOCK as u64, 0, told, 8), 0);
+        eq(unsafe { (told as *const u64).read_volatile() }, before | usr2);
+        eq(entry(77, 0, told, 8), -i64::from(EINVAL));
+    };
+    (0..OFTEN).for_each(|_| round());
+    under_signals(|| (0..5000).for_each(|_| round()));
+    // From the middle: the instruction is as it was.
+    let middle = code.entry(8);
+    let mut after = 0u64;
+    for _ in 0..OFTEN {
+        let rax: i64;
+        unsafe {
+            std::arch::asm!("call {at}", at = in(reg) middle as usize, inlateout("rax") 14i64 => rax, in("rdi") u64::from(SIG_BLOCK as u32),
+                out("rsi") _, in("rdx") told, in("r10") 8u64, out("rcx") _, out("r11") _);
+        }
+        eq(rax, 0);
+        eq(sys!(SYS_rt_sigprocmask, SIG_SETMASK, &before, &mut after, 8), 0);
+        eq(after, before | usr2);
     }
 }

@@ -47,6 +47,17 @@ global_asm!(
     ".set lz_i, 0",
     ".rept {sites}",
     ".balign 32, 0xcc",
+    ".byte 0x41, 0xbb",
+    ".long lz_i * 32",
+    // mov rsi, [site.compared]
+    ".byte 0x48, 0x8b, 0x35",
+    ".long lz_table + lz_i * 32 + 16 - . - 4",
+    "jmp lz_light_a",
+    ".set lz_i, lz_i + 1",
+    ".endr",
+    ".set lz_i, 0",
+    ".rept {sites}",
+    ".balign 32, 0xcc",
     // cmp rax, [site.compared]; jmp [site.after]
     ".byte 0x48, 0x3b, 0x05",
     ".long lz_table + lz_i * 32 + 16 - . - 4",
@@ -423,7 +434,11 @@ fn behind(site: &Site) -> u64 {
 
 /// The address of the site's jump.
 fn entry(site: &Site) -> u64 {
-    if second_form(site) { site.after.load(Relaxed).wrapping_sub(8) } else { site.ret.load(Relaxed).wrapping_sub(7) }
+    if second_form(site) {
+        return site.after.load(Relaxed).wrapping_sub(8);
+    }
+    let third = site.compared.load(Relaxed) != 0;
+    site.ret.load(Relaxed).wrapping_sub(if third { 14 } else { 7 })
 }
 
 /// Sets the arithmetic flags as `lahf; seto al` had them in ax.

@@ -140,6 +140,7 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
         // SAFETY: the host's own frame.
         unsafe { host::sigreturn(context as *const Context as u64) }
     }
+    slot.kept_xstate.store(if call { keep_xstate(info.syscall as u32, slot, context) } else { 0 }, Relaxed);
     slot.req_kind.store(if rung { KIND_RUNG } else { signo as u32 }, Relaxed);
     slot.req_nr.store(u64::from(info.syscall as u32), Relaxed);
     // rdi, rsi, rdx, r10, r8, r9
@@ -152,6 +153,27 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
     exchange(slot, context, !rung);
     // SAFETY: the host's own frame, as the sentry changed it.
     unsafe { host::sigreturn(context as *const Context as u64) }
+}
+
+/// A task that makes another one in its own memory leaves its extended state where the sentry finds it: what is kept of it.
+fn keep_xstate(nr: u32, slot: &Slot, context: &Context) -> u32 {
+    const CLONE: u32 = 56;
+    const CLONE3: u32 = 435;
+    const CLONE_VM: u64 = 0x100;
+    const MAGIC: u32 = 0x4650_5853;
+    let from = context.mctx[MCTX_WORDS - 1];
+    if from == 0 || !(nr == CLONE3 || nr == CLONE && context.mctx[RDI] & CLONE_VM != 0) {
+        return 0;
+    }
+    // SAFETY: the host's own frame, whose legacy part ends with `struct _fpx_sw_bytes` (asm/sigcontext.h).
+    let (magic, len) = unsafe { (*((from + 464) as *const u32), *((from + 468) as *const u32)) };
+    if magic != MAGIC || u64::from(len) > KEPT_XSTATE_MAX {
+        return 0;
+    }
+    let to = slot as *const Slot as u64 + DATA_OFFSET;
+    // SAFETY: the slot's own data, long enough; the shim has no objects there.
+    unsafe { crate::mem::memcpy(to as *mut u8, from as *const u8, len as usize) };
+    len
 }
 
 /// Writes five bytes of code that the batch has just made writable.

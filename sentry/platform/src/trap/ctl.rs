@@ -10,6 +10,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use parking_lot::Mutex;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A mapped shared area.
@@ -67,6 +68,25 @@ impl Ctl {
     pub fn warm(&self) {
         self.head().cmd_seq.store(0, Relaxed);
         self.slot(1).polling.store(0, Relaxed);
+    }
+
+    /// Copies what a task kept of its extended state to another slot's data; false if it kept none.
+    pub fn hand_on(&self, from: u32, to: u32, len: u32) -> bool {
+        if !(512..=layout::KEPT_XSTATE_MAX as u32).contains(&len) || from == to {
+            return false;
+        }
+        for at in 0..u64::from(len.div_ceil(8)) {
+            self.data_word(to, at).store(self.data_word(from, at).load(Relaxed), Relaxed);
+        }
+        true
+    }
+
+    /// A word of a slot's data; one past the end is the last.
+    fn data_word(&self, slot: u32, at: u64) -> &AtomicU64 {
+        let within = layout::DATA_OFFSET + (at * 8).min(layout::SLOT_SIZE - layout::DATA_OFFSET - 8);
+        let offset = u64::from(slot.min(SLOTS - 1)) * SLOT_SIZE + within;
+        // SAFETY: inside the mapping and aligned; an AtomicU64 is valid for any bytes; otherwise as in `head`.
+        unsafe { &*self.map.as_mut_ptr().add(offset as usize).cast::<AtomicU64>() }
     }
 
     /// Stores the base filter where the zygote installs it from.

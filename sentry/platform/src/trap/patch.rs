@@ -1,8 +1,9 @@
 //! Call sites that trap often are rewritten: the site jumps to a gate of the shim, which hands the call over without a
 //! signal. Speed only: a site that is left alone, or put back, traps.
 //!
-//! Two forms are rewritten. `mov eax, NR; syscall`: the first instruction becomes a jump of the same length, and a
-//! jump to the `syscall` itself still traps. `syscall; cmp rax, IMM`: the `syscall` and the start of the comparison become
+//! Three forms are rewritten. `mov eax, NR; syscall`: the first instruction becomes a jump of the same length, and a
+//! jump to the `syscall` itself still traps. So it is with `mov eax, NR; lea rsi, [rip + N]; syscall`, which glibc's
+//! pthread_create has; the gate sets rsi. `syscall; cmp rax, IMM`: the `syscall` and the start of the comparison become
 //! the jump; the gate's tail compares. No code nearby may jump between the two; a task that goes on there by the sentry's
 //! will takes the tail instead (the shim's `detour`).
 //!
@@ -14,7 +15,7 @@ use super::ctl::Ctl;
 use super::port::TrapPort;
 use super::task::{Run, Task};
 use crate::Space;
-use lazaret_shim::layout::{self, GATE_SIZE, GATES, GATES_B, SITES, TAILS};
+use lazaret_shim::layout::{self, GATE_SIZE, GATES, GATES_B, GATES_C, SITES, TAILS};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -177,6 +178,14 @@ fn form(code: &[u8; AROUND], rip: u64, index: u64) -> Option<(u64, u64, Entry)> 
             return Some((rip - 7, GATES + index * GATE_SIZE, entry));
         }
     }
+    if let [before, 0xb8, a, b, c, d, 0x48, 0x8d, 0x35, e, f, g, h] = *at(BEFORE - 13, 13)? {
+        let nr = u64::from(u32::from_le_bytes([a, b, c, d]));
+        let rsi = (rip - 2).wrapping_add_signed(i32::from_le_bytes([e, f, g, h]).into());
+        if nr < layout::KINDS && !(0x40..=0x4f).contains(&before) && before != 0x66 && rsi != 0 {
+            let entry = Entry { key: nr, ret: rip, compared: rsi, after: 0 };
+            return Some((rip - 14, GATES_C + index * GATE_SIZE, entry));
+        }
+    }
     let [0x48, 0x3d, a, b, c, d] = *at(BEFORE + 2, 6)? else { return None };
     if jumps_to(code, BEFORE as i64 + 2) {
         return None;
@@ -310,6 +319,11 @@ mod tests {
     fn forms() {
         let (at, gate, entry) = form(&around(&[0x90, 0xb8, 39, 0, 0, 0], &[0xc3]), 0x1000, 3).unwrap();
         assert_eq!((at, gate, entry.key, entry.ret), (0x1000 - 7, GATES + 96, 39, 0x1000));
+        // lea rsi, [rip - 16]
+        let third = around(&[0x90, 0xb8, 14, 0, 0, 0, 0x48, 0x8d, 0x35, 0xf0, 0xff, 0xff, 0xff], &[0xc3]);
+        let (at, gate, entry) = form(&third, 0x1000, 3).unwrap();
+        assert_eq!((at, gate, entry.key, entry.ret), (0x1000 - 14, GATES_C + 96, 14, 0x1000));
+        assert_eq!(entry.compared, 0x1000 - 2 - 16);
         // mov r8d, 39
         assert!(form(&around(&[0x41, 0xb8, 39, 0, 0, 0], &[0xc3]), 0x1000, 3).is_none());
         let compare = [0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff, 0x77, 0x01];

@@ -7,7 +7,8 @@
 //! nobody is hot.
 //!
 //! A hot task that blocks yields its processor until it has its answer. So two that wake each other in turn share one,
-//! and neither ever sleeps.
+//! and neither ever sleeps. They are kept off the poller's processor then. Where other programs want the processors this is
+//! worse than sleeping: who yields waits for them. So it is given up for a while when it does not pay ([`Pairs`]).
 
 use super::Runtime;
 use super::ctl::{self, Request};
@@ -88,10 +89,54 @@ struct Hot {
     calls: u32,
     /// Its last call blocks, or did.
     parked: bool,
+    /// It may not run on the poller's processor.
+    confined: bool,
+}
+
+/// Whether hot tasks may stay hot while they block.
+#[derive(Default)]
+struct Pairs {
+    /// Not before this time.
+    hold: u64,
+    /// The next pause.
+    pause: u64,
+    /// Calls that blocked for a moment.
+    good: u32,
+    /// What was lost otherwise, in such calls.
+    bad: u32,
+}
+
+impl Pairs {
+    /// One that blocked too long, or a poller that was preempted, costs as much as so many calls gain.
+    const COST: u32 = 32;
+    /// So many calls make up for all that was before.
+    const ENOUGH: u32 = 4096;
+    /// First and longest pause.
+    const PAUSE: (u64, u64) = (20_000 * MICRO, 2_000_000 * MICRO);
+
+    fn open(&self, now: u64) -> bool {
+        now >= self.hold
+    }
+
+    fn won(&mut self) {
+        self.good += 1;
+        if self.good >= Self::ENOUGH {
+            *self = Pairs { hold: self.hold, ..Pairs::default() };
+        }
+    }
+
+    fn lost(&mut self, now: u64) {
+        self.bad += Self::COST;
+        if self.bad > self.good + 2 * Self::COST {
+            let pause = (self.pause * 4).clamp(Self::PAUSE.0, Self::PAUSE.1);
+            *self = Pairs { hold: now + pause, pause, good: 0, bad: 0 };
+        }
+    }
 }
 
 thread_local! {
     static POLLING: Cell<bool> = const { Cell::new(false) };
+    static PAIRING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether this is the poller's thread. Who is woken by a hand-over from it lands where it spins.
@@ -182,7 +227,7 @@ impl Poller {
         let now = hostcalls::tsc();
         st.rate.resumed = now;
         st.rate.woken = true;
-        if !is_poller() || st.rate.hot || now < st.rate.hold {
+        if !PAIRING.get() || st.rate.hot || now < st.rate.hold {
             return;
         }
         if let (Some(mut queue), Some(task)) = (self.queue.try_lock(), task.shared()) {
@@ -198,6 +243,7 @@ impl Poller {
 
 fn run(weak: &Weak<Runtime>) {
     let mut hot: Vec<Hot> = Vec::new();
+    let mut pairs = Pairs::default();
     loop {
         let Some(rt) = weak.upgrade() else { return };
         let mut queue = rt.poller.queue.lock();
@@ -208,19 +254,20 @@ fn run(weak: &Weak<Runtime>) {
             return;
         }
         drop(queue);
-        watch(&rt, &mut hot);
+        watch(&rt, &mut hot, &mut pairs);
     }
 }
 
 /// Polls until nobody is hot.
-fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
+fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
     let mut turn = hostcalls::tsc();
     let mut roomy = turn;
-    let mut place = CpuSet::MAX_CPU;
+    let mut place = None;
     let mut count = 0u32;
     loop {
         count = count.wrapping_add(1);
         if hot.is_empty() || count.is_multiple_of(64) {
+            PAIRING.set(pairs.open(hostcalls::tsc()));
             join(rt, hot, &mut place);
             if hot.is_empty() {
                 return;
@@ -232,6 +279,9 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
             roomy = now;
         }
         if preempted || now.wrapping_sub(roomy) > CROWDED {
+            if hot.iter().any(|it| it.parked) {
+                pairs.lost(now);
+            }
             for gone in hot.drain(..) {
                 cool(rt, &gone, gone.calls < WORTH);
             }
@@ -242,6 +292,9 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
             let seq = it.bind.words().req_seq.load(Acquire);
             if seq == it.seen {
                 if now.wrapping_sub(it.last) > if it.parked { BLOCKED } else { QUIET } {
+                    if it.parked {
+                        pairs.lost(now);
+                    }
                     cool(rt, it, it.calls < WORTH);
                     return false;
                 }
@@ -249,6 +302,7 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
             }
             if std::mem::take(&mut it.parked) {
                 it.bind.words().polling.store(layout::POLLED, SeqCst);
+                pairs.won();
             }
             let after = serve(it);
             turn = hostcalls::tsc();
@@ -256,22 +310,25 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>) {
             it.calls = it.calls.saturating_add(1);
             match after {
                 After::On => {}
-                After::Parked => {
+                After::Parked if it.confined && pairs.open(turn) => {
                     it.parked = true;
                     it.bind.words().polling.store(layout::PARKED, SeqCst);
                 }
-                After::Off => cool(rt, it, false),
+                After::Parked | After::Off => {
+                    cool(rt, it, false);
+                    return false;
+                }
             }
-            after != After::Off
+            true
         });
         // Looking more often takes the line away from the task between its stores, which costs more than the pause.
         core::hint::spin_loop();
     }
 }
 
-/// Takes in those that want to be hot. The poller has a processor for itself, on which none of them runs: it would only
-/// keep a task there from calling.
-fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, place: &mut usize) {
+/// Takes in those that want to be hot. The poller goes where none of them was, for it would only keep a task there from
+/// calling; if they are to stay hot while they block, it has that processor (`place`) for itself.
+fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, place: &mut Option<usize>) {
     let Some(mut queue) = rt.poller.queue.try_lock() else { return };
     let joining = std::mem::take(&mut queue.joining);
     drop(queue);
@@ -279,17 +336,28 @@ fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, place: &mut usize) {
     let all = rt.processors.all();
     if hot.is_empty() {
         let taken = first.lock().rate.processor;
-        let free = (0..CpuSet::MAX_CPU).find(|at| *at != taken && all.is_set(*at));
-        *place = free.filter(|at| hostcalls::keep_on(0, &single(*at))).unwrap_or(CpuSet::MAX_CPU);
+        let free = || (0..CpuSet::MAX_CPU).find(|at| *at != taken && all.is_set(*at));
+        let pairing = PAIRING.get();
+        *place = pairing.then(free).flatten().filter(|at| hostcalls::keep_on(0, &single(*at)));
     }
+    let mut elsewhere = all;
+    if place.is_none() {
+        for it in hot.iter().map(|it| &it.task).chain(&joining) {
+            let processor = it.lock().rate.processor;
+            if processor < CpuSet::MAX_CPU {
+                elsewhere.unset(processor);
+            }
+        }
+    }
+    let moved = place.is_some() || elsewhere.count() > 0 && hostcalls::keep_on(0, &elsewhere);
     let mut theirs = all;
-    if *place < CpuSet::MAX_CPU {
-        theirs.unset(*place);
+    if let Some(place) = *place {
+        theirs.unset(place);
     }
     for task in joining {
         let bind = task.lock().bind.clone();
-        let tid = bind.tid.load(Relaxed) as i32;
-        if *place >= CpuSet::MAX_CPU || !hostcalls::keep_on(tid, &theirs) {
+        let confined = place.is_some() && hostcalls::keep_on(bind.tid.load(Relaxed) as i32, &theirs);
+        if !moved || confined != place.is_some() {
             task.lock().rate.hot = false;
             continue;
         }
@@ -297,7 +365,7 @@ fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, place: &mut usize) {
         words.polling.store(layout::POLLED, SeqCst);
         // A request made before this is most often at the doorbell by now, and the worker's.
         let seen = words.req_seq.load(SeqCst);
-        hot.push(Hot { task, bind, seen, last: hostcalls::tsc(), calls: 0, parked: false });
+        hot.push(Hot { task, bind, seen, last: hostcalls::tsc(), calls: 0, parked: false, confined });
     }
 }
 
@@ -310,7 +378,9 @@ fn single(processor: usize) -> CpuSet {
 /// A task is hot no more. Its shim sees the flag and rings.
 fn cool(rt: &Runtime, it: &Hot, pause: bool) {
     it.bind.words().polling.store(0, SeqCst);
-    rt.processors.release(it.bind.tid.load(Relaxed) as i32);
+    if it.confined {
+        rt.processors.release(it.bind.tid.load(Relaxed) as i32);
+    }
     let mut st = it.task.lock();
     let rate = &mut st.rate;
     rate.hot = false;

@@ -335,6 +335,13 @@ impl<'a> TrapPort<'a> {
         let at = self.load().words[MCTX_WORDS - 1];
         let process = self.bind.process.clone();
         let (bind, bell, seq) = process.unpark()?;
+        let kept = self.bind.words().kept_xstate.load(Relaxed);
+        if at != 0 && process.ctl.hand_on(self.bind.slot, bind.slot, kept) {
+            if let Some(word) = bind.words().req_mctx.get(MCTX_WORDS - 1) {
+                word.store(layout::data(bind.slot), Relaxed);
+            }
+            return Some((bind, bell, seq));
+        }
         let state = if at == 0 { xstate::initial().0 } else { process.read_xstate(at).unwrap_or_default() };
         let to = layout::start_xstate(bind.slot);
         if !state.is_empty() && hostcalls::vm_write(process.pid, to, &state) == state.len() {
