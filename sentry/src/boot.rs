@@ -9,6 +9,7 @@ use crate::report::{Report, Wanted};
 use crate::task::boot::Init;
 use crate::task::creds::Creds;
 use crate::task::limits::Limits;
+use crate::task::namespaces::UtsNs;
 use crate::task::start::Place;
 use crate::task::tree::FIRST;
 use crate::time::Timers;
@@ -157,7 +158,7 @@ impl Sandbox {
             ptys: Default::default(),
             tty,
             outside: Default::default(),
-            names: parking_lot::Mutex::new(Names::new(&self.config)),
+            uts: Arc::new(UtsNs::first(Names::new(&self.config))),
             config: self.config,
         });
         let console = self.stdio.iter().find_map(|std| match std {

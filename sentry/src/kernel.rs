@@ -37,13 +37,14 @@ pub struct Kernel {
     pub tty: Option<Arc<crate::fs::host_tty::HostTty>>,
     /// Whether that terminal is the sandbox's to use just now.
     pub outside: crate::fs::host_tty::Outside,
-    /// What sethostname(2) and setdomainname(2) change.
-    pub names: parking_lot::Mutex<Names>,
+    /// Host and domain name that the sandbox begins with.
+    pub uts: Arc<crate::task::namespaces::UtsNs>,
     /// Limits and identity of the sandbox.
     pub config: Config,
 }
 
 /// Names of the sandbox, of at most 64 bytes.
+#[derive(Clone)]
 pub struct Names {
     /// uname nodename.
     pub host: Vec<u8>,

@@ -37,6 +37,9 @@ verbs! {
     prctl_memory
     dispatch
     coredump
+    mount
+    newmount
+    namespaces
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

@@ -11,6 +11,7 @@ pub mod fd;
 pub mod filter;
 pub mod mem;
 pub mod sig;
+pub mod space;
 pub mod tmp;
 
 pub use call::Arg;

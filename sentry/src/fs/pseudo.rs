@@ -4,6 +4,7 @@ use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::sync::{Level, Lock};
 use crate::task::Task;
+use crate::task::creds::Creds;
 use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::{File, FileOps, Written};
 use crate::vfs::inode::{Caching, Inode, Listed, SetAttr, StatFs, dirent_kind};
@@ -76,8 +77,8 @@ impl Inode for Generated {
         Ok(self.fs.attr(self.ino, S_IFREG | self.mode, self.owner))
     }
 
-    fn open(self: Arc<Self>, _: &Arc<Task>, _: i32) -> SysResult<Arc<dyn FileOps>> {
-        Ok(Arc::new(Text::new(self)))
+    fn open(self: Arc<Self>, task: &Arc<Task>, _: i32) -> SysResult<Arc<dyn FileOps>> {
+        Ok(Arc::new(Text::new(self, task)))
     }
 
     fn truncate(&self, _: u64) -> SysResult<()> {
@@ -94,7 +95,7 @@ impl Source for Generated {
         (self.make)(cx.task)
     }
 
-    fn take(&self, cx: &mut Cx, data: &[u8]) -> SysResult<()> {
+    fn take(&self, cx: &mut Cx, _: &Creds, data: &[u8]) -> SysResult<()> {
         let take = self.take.as_ref().ok_or(Errno::EACCES)?;
         take(cx.task, data)
     }
@@ -105,19 +106,20 @@ pub(super) trait Source: Inode {
     /// The text now.
     fn make(&self, cx: &mut Cx) -> SysResult<Vec<u8>>;
 
-    /// Takes what is written, wherever.
-    fn take(&self, cx: &mut Cx, data: &[u8]) -> SysResult<()>;
+    /// Takes what is written, wherever, to a file that `opener` has opened.
+    fn take(&self, cx: &mut Cx, opener: &Creds, data: &[u8]) -> SysResult<()>;
 }
 
 /// An open one: its text is made when it is read from the start.
 pub(super) struct Text<S> {
     inode: Arc<S>,
+    opener: Arc<Creds>,
     text: Lock<Option<Arc<Vec<u8>>>>,
 }
 
 impl<S: Source> Text<S> {
-    pub(super) fn new(inode: Arc<S>) -> Text<S> {
-        Text { inode, text: Lock::new(Level::Report, None) }
+    pub(super) fn new(inode: Arc<S>, opener: &Task) -> Text<S> {
+        Text { inode, opener: opener.creds(), text: Lock::new(Level::Report, None) }
     }
 }
 
@@ -142,7 +144,7 @@ impl<S: Source> FileOps for Text<S> {
     }
 
     fn write(&self, cx: &mut Cx, _: &File, data: &[u8], offset: u64) -> SysResult<Written> {
-        self.inode.take(cx, data)?;
+        self.inode.take(cx, &self.opener, data)?;
         Ok(Written { count: data.len(), end: offset.saturating_add(data.len() as u64) })
     }
 

@@ -92,10 +92,15 @@ fn mount(
     };
     let id = if given.at == b"/" {
         vfs.mount_root(new);
-        vfs.root()?.mount.id
+        let root = vfs.root()?.mount;
+        Vfs::lock(&root);
+        root.id
     } else {
         let at = place(vfs, &given.at, new.root.inode.is_dir())?;
-        vfs.mount(at, new).id
+        let mount = vfs.mount(at, new);
+        // Who may mount inside takes nothing away that policy has laid there.
+        Vfs::lock(&mount);
+        mount.id
     };
     vfs.policy.add(Given { mount: id, at: given.at.clone(), src: src.to_vec(), rule: given.rule.clone() });
     Ok(())
@@ -154,6 +159,7 @@ fn make(at: &Path, name: &[u8], dir: bool) -> SysResult<Arc<Dentry>> {
     let root = MemFs::tmpfs(makedev(0, STAND_IN), 4096, owner);
     let inode: Arc<dyn Inode> = if dir { root } else { root.create(b"file", kind, owner)? };
     let dentry = at.dentry.added(name, inode);
-    dentry.mounted.store(true, Ordering::Release);
+    // One more than there are mounts: it stays known.
+    dentry.mounted.fetch_add(1, Ordering::Release);
     Ok(dentry)
 }

@@ -83,6 +83,13 @@ impl Layout {
         })
     }
 
+    /// Whether the range meets a file of a mount that nothing may be executed from.
+    pub fn no_exec(&self, start: u64, end: u64) -> bool {
+        let first = self.find(start).map_or(start, |(at, _)| at);
+        let mut met = self.areas.range(first..end);
+        met.any(|(_, area)| area.file().is_some_and(|file| file.no_exec()))
+    }
+
     /// All areas by ascending address.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Area)> {
         self.areas.iter().map(|(start, area)| (*start, area))

@@ -383,6 +383,9 @@ impl Mm {
         let prot = prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
         let upto = layout.run_end(start, end);
         self.may_execute(prot, layout.all_execute(start, upto))?;
+        if prot & PROT_EXEC != 0 && layout.no_exec(start, upto) {
+            return Err(Errno::EACCES.into());
+        }
         if prot & PROT_WRITE != 0 && layout.read_only(start, upto) {
             return Err(Errno::EACCES.into());
         }

@@ -4,6 +4,7 @@ use super::addr::array;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::ipc::install_file;
+use crate::task::userns::Ids;
 use crate::vfs::file::File;
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -187,9 +188,11 @@ pub fn read(cx: &mut Cx, family: i32, addr: u64, len: u64) -> SysResult<Ancillar
                 }
             }
             (SOL_SOCKET, SCM_CREDENTIALS) => {
-                let given = Ucred::read_from_bytes(body).map_err(|_| Errno::EINVAL)?;
+                let mut given = Ucred::read_from_bytes(body).map_err(|_| Errno::EINVAL)?;
                 let own = own_creds(cx);
                 let creds = cx.task.creds();
+                given.uid = creds.ns.to_kernel(Ids::Users, given.uid).ok_or(Errno::EINVAL)?;
+                given.gid = creds.ns.to_kernel(Ids::Groups, given.gid).ok_or(Errno::EINVAL)?;
                 let uids = [creds.uid, creds.euid, creds.suid];
                 let gids = [creds.gid, creds.egid, creds.sgid];
                 let root = creds.euid == 0;

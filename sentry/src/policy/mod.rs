@@ -36,7 +36,9 @@ impl Mounts {
     /// mount that the program made so itself. `what`: the operation.
     pub fn read_only(&self, path: &Path, name: &[u8], what: &'static str) -> Fail {
         let mounts = self.0.lock();
-        let Some(given) = mounts.iter().find(|given| given.mount == path.mount.id && !given.src.is_empty())
+        let Some(given) = mounts
+            .iter()
+            .find(|given| given.mount == path.mount.origin && path.mount.sb.fixed && !given.src.is_empty())
         else {
             return Errno::EROFS.into();
         };

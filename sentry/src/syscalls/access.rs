@@ -35,7 +35,8 @@ fn check(cx: &mut Cx, dirfd: i32, path: Path, mode: AccessMode, flags: i32) -> S
     };
     perm::check(&creds, &attr, want.unsigned_abs())?;
     let regular = attr.mode & S_IFREG == S_IFREG;
-    if want & W_OK != 0 && place.is_some_and(|p| p.mount.read_only) && (regular || attr.mode & 0o40000 != 0) {
+    if want & W_OK != 0 && place.is_some_and(|p| p.mount.read_only()) && (regular || attr.mode & 0o40000 != 0)
+    {
         return Err(Errno::EROFS.into());
     }
     Ok(0)

@@ -66,7 +66,7 @@ pub fn capset(cx: &mut Cx, hdrp: InOut<CapHeader>, datap: Addr) -> SysResult {
     let all = old.inheritable | old.permitted;
     let bad = permitted & !old.permitted != 0
         || effective & !permitted != 0
-        || !old.capable(cap::SETPCAP) && inheritable & !all != 0
+        || !old.has(cap::SETPCAP) && inheritable & !all != 0
         || inheritable & !(old.inheritable | old.bounding) != 0;
     if bad {
         return Err(Errno::EPERM.into());

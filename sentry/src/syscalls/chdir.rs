@@ -35,7 +35,7 @@ pub fn chroot(cx: &mut Cx, path: Path) -> SysResult {
     let path = cx.read_path(path.addr())?;
     let place = cx.kernel().vfs.lookup(cx.task, AT_FDCWD, &path, true)?;
     let place = directory(cx, place)?;
-    if !cx.task.creds().capable(cap::SYS_CHROOT) {
+    if !cx.task.creds().has(cap::SYS_CHROOT) {
         return Err(Errno::EPERM.into());
     }
     let vfs = &cx.kernel().vfs;

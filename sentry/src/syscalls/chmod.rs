@@ -4,6 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::task::creds::cap;
+use crate::task::userns::Ids;
 use crate::vfs::inode::SetAttr;
 use crate::vfs::perm;
 use crate::vfs::watch::Target;
@@ -31,7 +32,7 @@ pub(super) fn inode_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysRe
     } else {
         cx.kernel().vfs.lookup(cx.task, dirfd, &path, flags & AT_SYMLINK_NOFOLLOW == 0)?
     };
-    if place.mount.read_only {
+    if place.mount.read_only() {
         return Err(cx.kernel().vfs.policy.read_only(&place, b"", "change attributes"));
     }
     Ok(place.into())
@@ -43,7 +44,7 @@ pub(super) fn inode_of(cx: &mut Cx, fd: Fd) -> SysResult<Target> {
     if file.flags() & O_PATH != 0 {
         return Err(Errno::EBADF.into());
     }
-    if let Some(place) = file.path.as_ref().filter(|p| p.mount.read_only) {
+    if let Some(place) = file.path.as_ref().filter(|p| p.mount.read_only()) {
         return Err(cx.kernel().vfs.policy.read_only(place, b"", "change attributes"));
     }
     let inode = file.ops.inode().ok_or(Errno::EPERM)?;
@@ -61,7 +62,7 @@ fn set_mode(cx: &Cx, target: &Target, mode: Mode) -> SysResult {
         return Err(Errno::EPERM.into());
     }
     let mut mode = mode.raw() & 0o7777;
-    if !perm::in_group(&creds, attr.gid) && !creds.capable(cap::FSETID) {
+    if !perm::in_group(&creds, attr.gid) && !creds.capable_of(attr.uid, attr.gid, cap::FSETID) {
         mode &= !S_ISGID;
     }
     inode.set_attr(&SetAttr { mode: Some(mode), ..SetAttr::default() })?;
@@ -96,9 +97,14 @@ fn set_owner(cx: &Cx, target: &Target, owner: Uid, group: Gid) -> SysResult {
     let inode = &target.inode;
     let creds = cx.task.creds();
     let attr = inode.attr()?;
-    let uid = Some(owner.raw()).filter(|id| *id != u32::MAX);
-    let gid = Some(group.raw()).filter(|id| *id != u32::MAX);
-    if !creds.capable(cap::CHOWN) {
+    let known = |ids, id: u32| -> SysResult<Option<u32>> {
+        match id {
+            u32::MAX => Ok(None),
+            id => Ok(Some(creds.ns.to_kernel(ids, id).ok_or(Errno::EINVAL)?)),
+        }
+    };
+    let (uid, gid) = (known(Ids::Users, owner.raw())?, known(Ids::Groups, group.raw())?);
+    if !creds.capable_of(attr.uid, attr.gid, cap::CHOWN) {
         let keeps = uid.is_none_or(|uid| uid == attr.uid);
         let in_group = gid.is_none_or(|gid| gid == attr.gid || perm::in_group(&creds, gid));
         if creds.fsuid != attr.uid || !keeps || !in_group {

@@ -83,7 +83,7 @@ fn read_program(cx: &mut Cx, args: Addr) -> SysResult<Program> {
         return Err(Errno::EINVAL.into());
     }
     // Who may gain rights by execve(2) could lead a privileged program astray.
-    if !cx.task.no_new_privs.load(Ordering::Relaxed) && !cx.task.creds().capable(cap::SYS_ADMIN) {
+    if !cx.task.no_new_privs.load(Ordering::Relaxed) && !cx.task.creds().has(cap::SYS_ADMIN) {
         return Err(Errno::EACCES.into());
     }
     if fprog.filter == 0 {

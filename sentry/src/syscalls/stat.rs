@@ -25,15 +25,16 @@ pub(super) fn attr_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysRes
     Ok((place.inode().attr()?, Some(place)))
 }
 
-fn fill(a: &Attr) -> Stat {
+fn fill(cx: &Cx, a: &Attr) -> Stat {
+    let ns = cx.task.creds().ns.clone();
     let signed = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
     Stat {
         st_dev: a.dev,
         st_ino: a.ino,
         st_nlink: a.nlink,
         st_mode: a.mode,
-        st_uid: a.uid,
-        st_gid: a.gid,
+        st_uid: ns.user(a.uid),
+        st_gid: ns.group(a.gid),
         st_rdev: a.rdev,
         st_size: signed(a.size),
         st_blksize: i64::from(a.blksize),
@@ -50,7 +51,8 @@ fn fill(a: &Attr) -> Stat {
 
 fn stat_at(cx: &mut Cx, dirfd: i32, path: Path, out: Out<Stat>, flags: i32) -> SysResult {
     let (attr, _) = attr_at(cx, dirfd, path, flags)?;
-    cx.write_value(out.addr(), &fill(&attr))?;
+    let stat = fill(cx, &attr);
+    cx.write_value(out.addr(), &stat)?;
     Ok(0)
 }
 
@@ -65,7 +67,8 @@ pub fn lstat(cx: &mut Cx, path: Path, statbuf: Out<Stat>) -> SysResult {
 pub fn fstat(cx: &mut Cx, fd: Fd, statbuf: Out<Stat>) -> SysResult {
     let file = cx.task.files().get(fd.raw())?;
     let attr = file.ops.attr()?;
-    cx.write_value(statbuf.addr(), &fill(&attr))?;
+    let stat = fill(cx, &attr);
+    cx.write_value(statbuf.addr(), &stat)?;
     Ok(0)
 }
 

@@ -4,16 +4,36 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::vfs::inode::Inode;
+use crate::vfs::mount::{Mount, mnt};
 use crate::vfs::path::Path as Place;
 use std::sync::Arc;
 use syscall_table::abi::open::AT_FDCWD;
 use syscall_table::abi::stat::*;
 use syscall_table::abi::statfs::*;
 
+/// ST_ bits of a mount.
+fn mount_flags(mount: &Mount) -> i64 {
+    let mut out = if mount.read_only() { ST_RDONLY } else { 0 };
+    for (from, to) in [
+        (mnt::NOSUID, ST_NOSUID),
+        (mnt::NODEV, ST_NODEV),
+        (mnt::NOEXEC, ST_NOEXEC),
+        (mnt::NOATIME, ST_NOATIME),
+        (mnt::NODIRATIME, ST_NODIRATIME),
+        (mnt::RELATIME, ST_RELATIME),
+        (mnt::NOSYMFOLLOW, ST_NOSYMFOLLOW),
+    ] {
+        if mount.has(from) {
+            out |= to;
+        }
+    }
+    out
+}
+
 fn answer(cx: &mut Cx, inode: &Arc<dyn Inode>, place: Option<&Place>, buf: Out<Statfs>) -> SysResult {
     let s = inode.statfs()?;
     let size = i64::try_from(s.bsize).unwrap_or(4096);
-    let read_only = place.is_some_and(|p| p.mount.read_only);
+    let flags = place.map_or(0, |p| mount_flags(&p.mount));
     let out = Statfs {
         f_type: s.kind,
         f_bsize: size,
@@ -24,7 +44,7 @@ fn answer(cx: &mut Cx, inode: &Arc<dyn Inode>, place: Option<&Place>, buf: Out<S
         f_ffree: s.ffree,
         f_namelen: i64::try_from(s.namelen).unwrap_or(255),
         f_frsize: size,
-        f_flags: s.flags | ST_VALID | if read_only { ST_RDONLY } else { 0 },
+        f_flags: s.flags | ST_VALID | flags,
         ..Statfs::default()
     };
     cx.write_value(buf.addr(), &out)?;

@@ -27,13 +27,14 @@ pub fn statx(
         return Err(Errno::EINVAL.into());
     }
     let (a, place) = attr_at(cx, dirfd.raw(), path, flags.bits())?;
+    let ns = cx.task.creds().ns.clone();
     let time = |t: FileTime| StatxTimestamp { tv_sec: t.sec, tv_nsec: t.nsec, __reserved: 0 };
     let mut out = Statx {
         stx_mask: STATX_BASIC_STATS,
         stx_blksize: a.blksize,
         stx_nlink: u32::try_from(a.nlink).unwrap_or(u32::MAX),
-        stx_uid: a.uid,
-        stx_gid: a.gid,
+        stx_uid: ns.user(a.uid),
+        stx_gid: ns.group(a.gid),
         stx_mode: u16::try_from(a.mode & 0xffff).unwrap_or(0),
         stx_ino: a.ino,
         stx_size: a.size,
@@ -53,8 +54,9 @@ pub fn statx(
         out.stx_mask |= STATX_BTIME;
     }
     if let Some(place) = place {
-        out.stx_mnt_id = place.mount.id;
-        out.stx_mask |= STATX_MNT_ID;
+        let unique = mask.has(STATX_MNT_ID_UNIQUE);
+        out.stx_mnt_id = if unique { place.mount.unique() } else { place.mount.id };
+        out.stx_mask |= if unique { STATX_MNT_ID_UNIQUE } else { STATX_MNT_ID };
         if Arc::ptr_eq(&place.dentry, &place.mount.root) {
             out.stx_attributes |= STATX_ATTR_MOUNT_ROOT;
         }

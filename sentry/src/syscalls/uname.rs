@@ -31,7 +31,8 @@ pub fn uname(cx: &mut Cx, buf: Out<Utsname>) -> SysResult {
     let mut name = Utsname::new_zeroed();
     put(&mut name.sysname, "Linux");
     {
-        let names = cx.kernel().names.lock();
+        let uts = cx.task.namespaces().uts;
+        let names = uts.names.lock();
         put(&mut name.nodename, &names.host);
         put(&mut name.domainname, &names.domain);
     }
@@ -44,7 +45,7 @@ pub fn uname(cx: &mut Cx, buf: Out<Utsname>) -> SysResult {
 
 /// A new name, of somebody who may give it.
 fn given(cx: &mut Cx, name: InBuf, len: i32) -> SysResult<Vec<u8>> {
-    if !cx.task.creds().capable(cap::SYS_ADMIN) {
+    if !cx.task.creds().capable_in(&cx.task.namespaces().uts.owner, cap::SYS_ADMIN) {
         return Err(Errno::EPERM.into());
     }
     let len = usize::try_from(len).ok().filter(|len| *len <= MOST).ok_or(Errno::EINVAL)?;
@@ -59,14 +60,14 @@ const MOST: usize = 64;
 /// sethostname(2)
 pub fn sethostname(cx: &mut Cx, name: InBuf, len: i32) -> SysResult {
     let name = given(cx, name, len)?;
-    cx.kernel().names.lock().host = name;
+    cx.task.namespaces().uts.names.lock().host = name;
     Ok(0)
 }
 
 /// setdomainname(2)
 pub fn setdomainname(cx: &mut Cx, name: InBuf, len: i32) -> SysResult {
     let name = given(cx, name, len)?;
-    cx.kernel().names.lock().domain = name;
+    cx.task.namespaces().uts.names.lock().domain = name;
     Ok(0)
 }
 

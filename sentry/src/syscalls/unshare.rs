@@ -3,6 +3,12 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
+use crate::fs::nsfs::{self, Namespace};
+use crate::task::access::may_inspect;
+use crate::task::creds::{Creds, cap};
+use crate::task::namespaces::{self, Namespaces};
+use crate::task::pidfd;
+use crate::vfs::path::Path as Place;
 use std::sync::Arc;
 use syscall_table::abi::clone::*;
 use syscall_table::errno::Errno;
@@ -22,17 +28,15 @@ pub fn unshare(cx: &mut Cx, flags: CloneFlags) -> SysResult {
     if flags & !(known | NAMESPACES) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    if flags & NAMESPACES != 0 {
-        return Err(Fail::gap(
-            Errno::EPERM,
-            format!("unshare flags {:#x}: new namespace", flags & NAMESPACES),
-        ));
-    }
     // As Linux: these only say that the caller has one thread.
-    let alone = CLONE_THREAD | CLONE_SIGHAND | CLONE_VM;
+    let alone = CLONE_THREAD | CLONE_SIGHAND | CLONE_VM | CLONE_NEWUSER;
     if flags & alone != 0 && cx.task.process.thread_count() > 1 {
         return Err(Errno::EINVAL.into());
     }
+    let new = match flags & NAMESPACES {
+        0 => None,
+        wanted => Some(namespaces::make(cx.task, wanted)?),
+    };
     if flags & CLONE_FILES != 0 {
         let own = Arc::new(cx.task.files().duplicate());
         let shared = std::mem::replace(&mut *cx.task.files.lock(), own);
@@ -41,9 +45,95 @@ pub fn unshare(cx: &mut Cx, flags: CloneFlags) -> SysResult {
     if flags & CLONE_SYSVSEM != 0 {
         crate::ipc::sysv::sem::leave(cx.kernel(), cx.task);
     }
-    if flags & CLONE_FS != 0 {
+    if flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER) != 0 {
         let own = Arc::new(cx.task.fs().duplicate());
-        *cx.task.fs.lock() = own;
+        let shared = std::mem::replace(&mut *cx.task.fs.lock(), own);
+        drop(shared);
+    }
+    if let Some(new) = new {
+        new.enter(cx.task);
+        cx.task.tell_own();
     }
     Ok(0)
+}
+
+/// setns(2): by a namespace's file, or into those of a pidfd's process.
+pub fn setns(cx: &mut Cx, fd: Fd, nstype: NsType) -> SysResult {
+    let file = cx.task.files().get(fd.raw())?;
+    let wanted = u64::from(nstype.bits().cast_unsigned());
+    let namespace = file.ops.inode().and_then(|inode| nsfs::namespace(&inode));
+    let wanted: Vec<Namespace> = match namespace {
+        Some(namespace) if wanted == 0 || wanted == namespace.flag() => vec![namespace],
+        Some(_) => return Err(Errno::EINVAL.into()),
+        None => {
+            let Ok(process) = pidfd::process(&file) else { return Err(Errno::EINVAL.into()) };
+            if wanted == 0 || wanted & !NAMESPACES != 0 {
+                return Err(Errno::EINVAL.into());
+            }
+            let other = process.any_thread().ok_or(Errno::ESRCH)?;
+            if !may_inspect(cx.task, &other) {
+                return Err(Errno::EPERM.into());
+            }
+            // The user namespace first: it gives the right to enter the others.
+            let names = [&b"user"[..], b"mnt", b"uts", b"ipc", b"pid", b"cgroup", b"net", b"time"];
+            let all = names.iter().filter_map(|name| Namespace::of(&other, name));
+            all.filter(|ns| ns.flag() & wanted != 0).collect()
+        }
+    };
+    // Everything is judged before anything changes.
+    let mut creds = cx.task.creds();
+    let mut namespaces = cx.task.namespaces();
+    let mut places = None;
+    for namespace in wanted {
+        join(cx, namespace, &mut creds, &mut namespaces, &mut places)?;
+    }
+    *cx.task.creds.lock() = creds;
+    let old = std::mem::replace(&mut *cx.task.namespaces.lock(), namespaces);
+    drop(old);
+    if let Some(root) = places {
+        let fs = cx.task.fs();
+        fs.set_root(root.clone());
+        fs.set_cwd(root);
+    }
+    cx.task.tell_own();
+    Ok(0)
+}
+
+/// Notes what joining one namespace changes.
+fn join(
+    cx: &Cx,
+    namespace: Namespace,
+    creds: &mut Arc<Creds>,
+    namespaces: &mut Namespaces,
+    root: &mut Option<Place>,
+) -> SysResult<()> {
+    let need = |may: bool| if may { Ok(()) } else { Err(Fail::Error(Errno::EPERM)) };
+    let alone = Arc::strong_count(&*cx.task.fs.lock()) == 1;
+    match namespace {
+        Namespace::User(ns) => {
+            if ns == creds.ns || cx.task.process.thread_count() > 1 || !alone {
+                return Err(Errno::EINVAL.into());
+            }
+            need(creds.capable_in(&ns, cap::SYS_ADMIN))?;
+            *creds = Arc::new(namespaces::entering(creds, ns));
+        }
+        Namespace::Mnt(ns) => {
+            let may = creds.capable_in(&ns.owner, cap::SYS_ADMIN);
+            need(may && creds.has(cap::SYS_CHROOT) && creds.has(cap::SYS_ADMIN))?;
+            if !alone {
+                return Err(Errno::EINVAL.into());
+            }
+            let mount = ns.root().ok_or(Errno::EINVAL)?;
+            let top = Place { dentry: mount.root.clone(), mount };
+            *root = Some(cx.kernel().vfs.mounted(top));
+            namespaces.mnt = ns;
+        }
+        Namespace::Uts(ns) => {
+            need(creds.capable_in(&ns.owner, cap::SYS_ADMIN) && creds.has(cap::SYS_ADMIN))?;
+            namespaces.uts = ns;
+        }
+        // There is one: who is in it stays in it.
+        Namespace::Only(..) => need(creds.capable(cap::SYS_ADMIN))?,
+    }
+    Ok(())
 }

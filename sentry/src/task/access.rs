@@ -26,7 +26,7 @@ pub fn may_inspect(asker: &Task, other: &Task) -> bool {
 /// Of another process: one of the same user and groups that has no more rights and has not been made undumpable.
 fn may(asker: &Task, process: &Process, other: &Creds, by: By) -> bool {
     let own = asker.creds();
-    if own.capable(cap::SYS_PTRACE) {
+    if own.capable_in(&other.ns, cap::SYS_PTRACE) {
         return true;
     }
     let (uid, gid, caps) = match by {
@@ -35,6 +35,7 @@ fn may(asker: &Task, process: &Process, other: &Creds, by: By) -> bool {
     };
     [other.uid, other.euid, other.suid].iter().all(|id| *id == uid)
         && [other.gid, other.egid, other.sgid].iter().all(|id| *id == gid)
+        && own.ns == other.ns
         && other.permitted & !caps == 0
         && process.dumpable.load(Relaxed) == 1
 }

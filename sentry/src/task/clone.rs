@@ -3,7 +3,7 @@
 use super::creds::cap;
 use super::start::First;
 use super::tree::Node;
-use super::{Parts, Process, Task, exit};
+use super::{Parts, Process, Task, exit, namespaces};
 use crate::cx::Cx;
 use crate::fail::{Fail, Restart, SysResult};
 use crate::kernel::Kernel;
@@ -63,7 +63,7 @@ const KNOWN: u64 = CLONE_VM
     | CLONE_PTRACE
     | CLONE_CLEAR_SIGHAND;
 
-/// Flags for new namespaces: refused as to a user without rights.
+/// Flags for new namespaces.
 const NAMESPACES: u64 = CLONE_NEWTIME
     | CLONE_NEWNS
     | CLONE_NEWCGROUP
@@ -71,8 +71,7 @@ const NAMESPACES: u64 = CLONE_NEWTIME
     | CLONE_NEWIPC
     | CLONE_NEWUSER
     | CLONE_NEWPID
-    | CLONE_NEWNET
-    | CLONE_INTO_CGROUP;
+    | CLONE_NEWNET;
 
 /// One past the highest user address.
 const TASK_SIZE: u64 = 0x7fff_ffff_f000;
@@ -121,10 +120,10 @@ fn check(request: &Request) -> SysResult<()> {
     if contrary {
         return Err(Errno::EINVAL.into());
     }
-    if flags & NAMESPACES != 0 {
-        return Err(Fail::gap(Errno::EPERM, format!("clone flags {:#x}: new namespace", flags & NAMESPACES)));
+    if has(CLONE_INTO_CGROUP) {
+        return Err(Fail::gap(Errno::EPERM, "flag CLONE_INTO_CGROUP"));
     }
-    let bad = flags & !KNOWN != 0
+    let bad = flags & !(KNOWN | NAMESPACES) != 0
         || has(CLONE_SIGHAND) && !has(CLONE_VM)
         || has(CLONE_THREAD) && !has(CLONE_SIGHAND)
         || has(CLONE_CLEAR_SIGHAND | CLONE_SIGHAND)
@@ -174,6 +173,10 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     let place = Place::new(&kernel, parent.creds().uid)?;
     let tid = place.0;
     limit_reached(&parent, &kernel)?;
+    let new = match flags & NAMESPACES {
+        0 => None,
+        wanted => Some(namespaces::make(&parent, wanted)?),
+    };
     let process = if has(CLONE_THREAD) { parent.process.clone() } else { new_process(&parent, tid, flags) };
     let first = First::Child { set_tid: has(CLONE_CHILD_SETTID).then_some(request.child_tid) };
     let own_memory = !has(CLONE_VM);
@@ -195,6 +198,11 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
             first,
         },
     );
+    let own = parent.namespaces();
+    *child.namespaces.lock() = own;
+    if let Some(new) = new {
+        new.enter(&child);
+    }
     if has(CLONE_CHILD_CLEARTID) {
         child.clear_child_tid.store(request.child_tid, Ordering::Relaxed);
     }

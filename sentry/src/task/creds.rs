@@ -1,5 +1,8 @@
 //! Credentials: user and group ids and capabilities (credentials(7), capabilities(7)).
 
+use super::userns::UserNs;
+use std::sync::Arc;
+
 /// Every capability that Linux 6.18 knows (0..=CAP_CHECKPOINT_RESTORE).
 pub const ALL_CAPS: u64 = (1 << 41) - 1;
 
@@ -90,6 +93,8 @@ pub struct Creds {
     pub ambient: u64,
     /// SECBIT_*.
     pub securebits: u32,
+    /// Where the capabilities count.
+    pub ns: Arc<UserNs>,
 }
 
 impl Creds {
@@ -113,9 +118,36 @@ impl Creds {
         }
     }
 
-    /// Whether a capability ([`cap`]) is in force.
+    /// Whether a capability ([`cap`]) is in force for what is the whole sandbox's.
     pub fn capable(&self, cap: u32) -> bool {
+        self.ns.is_first() && self.has(cap)
+    }
+
+    /// Whether a capability is in force in the user namespace of these credentials.
+    pub fn has(&self, cap: u32) -> bool {
         1u64.checked_shl(cap).is_some_and(|bit| self.effective & bit != 0)
+    }
+
+    /// Whether a capability is in force for what `ns` owns (user_namespaces(7), "Interaction of user namespaces and other
+    /// types of namespaces").
+    pub fn capable_in(&self, ns: &UserNs, cap: u32) -> bool {
+        let mut at = ns;
+        loop {
+            if *at == *self.ns {
+                return self.has(cap);
+            }
+            let Some(parent) = &at.parent else { return false };
+            // Who made a namespace has all rights in it.
+            if *parent == self.ns && at.owner == self.euid {
+                return true;
+            }
+            at = parent;
+        }
+    }
+
+    /// Whether a capability is in force for a file of this owner and group.
+    pub fn capable_of(&self, uid: u32, gid: u32, cap: u32) -> bool {
+        self.has(cap) && self.ns.knows(uid, gid)
     }
 
     /// Whether files of this group count as the task's own group's.
@@ -130,7 +162,7 @@ impl Creds {
 
     /// Whether this one may send signals to a task with `other` (kill(2)).
     pub fn may_signal(&self, other: &Creds) -> bool {
-        self.capable(cap::KILL)
+        self.capable_in(&other.ns, cap::KILL)
             || [self.euid, self.uid].iter().any(|id| *id == other.suid || *id == other.uid)
     }
 
@@ -146,9 +178,10 @@ impl Creds {
         if self.securebits & SECBIT_NO_SETUID_FIXUP != 0 {
             return;
         }
-        match (old.fsuid, self.fsuid) {
-            (0, 1..) => self.effective &= !FS_SET,
-            (1.., 0) => self.effective |= self.permitted & FS_SET,
+        let zero = self.ns.root_user().unwrap_or(u32::MAX);
+        match (old.fsuid == zero, self.fsuid == zero) {
+            (true, false) => self.effective &= !FS_SET,
+            (false, true) => self.effective |= self.permitted & FS_SET,
             _ => {}
         }
     }
@@ -158,7 +191,9 @@ impl Creds {
         if self.securebits & SECBIT_NO_SETUID_FIXUP != 0 {
             return;
         }
-        let root = |c: &Creds| c.uid == 0 || c.euid == 0 || c.suid == 0;
+        // Who has no name for root is never root.
+        let zero = self.ns.root_user().unwrap_or(u32::MAX);
+        let root = |c: &Creds| c.uid == zero || c.euid == zero || c.suid == zero;
         if root(old) && !root(self) {
             if self.securebits & SECBIT_KEEP_CAPS == 0 {
                 self.permitted = 0;
@@ -166,10 +201,10 @@ impl Creds {
             }
             self.ambient = 0;
         }
-        if old.euid == 0 && self.euid != 0 {
+        if old.euid == zero && self.euid != zero {
             self.effective = 0;
         }
-        if old.euid != 0 && self.euid == 0 {
+        if old.euid != zero && self.euid == zero {
             self.effective = self.permitted;
         }
     }

@@ -167,6 +167,12 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
     let files = std::mem::take(&mut *task.files.lock());
     // The last reference closes the descriptors, which may wake others: no lock is held here.
     drop(files);
+    // Mounts of a namespace that nobody is in any more go.
+    let first = super::namespaces::Namespaces::first(&kernel.vfs, &kernel.uts);
+    let own = std::mem::replace(&mut *task.namespaces.lock(), first);
+    drop(own);
+    let fs = std::mem::take(&mut *task.fs.lock());
+    drop(fs);
     *task.mm.lock() = Mm::gone(&mm);
     drop(mm);
     crate::ptrace::force::abandon(task);

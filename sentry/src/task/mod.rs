@@ -12,12 +12,14 @@ pub mod elf;
 pub mod exec;
 pub mod exit;
 pub mod limits;
+pub mod namespaces;
 pub mod pidfd;
 pub(crate) mod privilege;
 pub mod sched;
 pub mod start;
 pub mod tree;
 pub mod usage;
+pub mod userns;
 pub mod wait;
 
 use crate::kernel::Kernel;
@@ -52,6 +54,8 @@ pub struct Task {
     pub files: Lock<Arc<FdTable>>,
     /// Root, working directory, umask.
     pub fs: Lock<Arc<FsContext>>,
+    /// Namespaces; the first ones once it has ended.
+    pub(crate) namespaces: Lock<namespaces::Namespaces>,
     /// Credentials: replaced whole, never changed in place.
     pub creds: Lock<Arc<Creds>>,
     /// Mask, private pending signals, alternate stack.
@@ -303,6 +307,7 @@ impl Task {
             mm: Lock::new(Level::Mm, parts.mm),
             files: Lock::new(Level::FdTable, parts.files),
             fs: Lock::new(Level::FsContext, parts.fs),
+            namespaces: Lock::new(Level::Field, namespaces::Namespaces::first(&kernel.vfs, &kernel.uts)),
             creds: Lock::new(Level::Task, parts.creds),
             signals: Signals::new(parts.signals),
             comm: Lock::new(Level::Field, parts.comm),
@@ -408,7 +413,8 @@ impl Task {
     pub(crate) fn tell_own(&self) {
         if self.answers_itself() {
             let c = self.creds();
-            let ids = [c.uid, c.euid, c.gid, c.egid].map(u64::from);
+            let ids =
+                [c.ns.user(c.uid), c.ns.user(c.euid), c.ns.group(c.gid), c.ns.group(c.egid)].map(u64::from);
             let [uid, euid, gid, egid] = ids;
             let (pid, tid) = (self.process.pid as u64, self.tid() as u64);
             let no_rseq = -i64::from(syscall_table::errno::Errno::ENOSYS.raw());

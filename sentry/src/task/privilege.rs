@@ -72,8 +72,11 @@ pub(crate) fn after_exec(task: &Arc<Task>, file: &File) -> SysResult<Gain> {
     let old = task.creds();
     let mut new = (*old).clone();
     let attr = file.ops.attr()?;
-    let nosuid = file.path.as_ref().is_some_and(|place| place.mount.has("nosuid"));
+    let nosuid = file.path.as_ref().is_some_and(|place| place.mount.ignores_set_id(&old.ns));
     let ignored = nosuid || task.no_new_privs.load(Ordering::Relaxed);
+    // Ids that have no name here change nothing.
+    let ignored = ignored || !old.ns.knows(attr.uid, attr.gid);
+    let zero = old.ns.root_user().unwrap_or(u32::MAX);
     let set_user = !ignored && attr.mode & S_ISUID != 0;
     let set_group = !ignored && attr.mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP;
     let set_bits = set_user || set_group;
@@ -85,7 +88,7 @@ pub(crate) fn after_exec(task: &Arc<Task>, file: &File) -> SysResult<Gain> {
     }
     let rooted = old.securebits & SECBIT_NOROOT == 0;
     // Root gets everything whatever the file has: not asked.
-    let plain_root = rooted && old.uid == 0 && new.euid == 0;
+    let plain_root = rooted && old.uid == zero && new.euid == zero;
     let caps =
         if ignored || plain_root { None } else { file.ops.inode().and_then(|inode| inode.file_caps()) };
     let caps = caps.and_then(|value| parse(&value));
@@ -99,17 +102,17 @@ pub(crate) fn after_exec(task: &Arc<Task>, file: &File) -> SysResult<Gain> {
         }
     }
     // A set-user-ID program of root's that has capabilities is given these alone.
-    if rooted && !(caps.is_some() && new.uid != 0 && new.euid == 0) {
-        if new.euid == 0 || new.uid == 0 {
+    if rooted && !(caps.is_some() && new.uid != zero && new.euid == zero) {
+        if new.euid == zero || new.uid == zero {
             new.permitted = old.bounding | old.inheritable;
         }
-        effective |= new.euid == 0;
+        effective |= new.euid == zero;
     }
     // Whatever becomes of it: such a program is to be careful.
     let set_id = new.euid != old.uid || new.egid != old.gid;
     let gained = new.permitted & !old.permitted != 0;
     if (set_id || gained) && (shares_places(task) || watched(task)) {
-        if !old.capable(cap::SETUID) {
+        if !old.has(cap::SETUID) {
             new.euid = new.uid;
             new.egid = new.gid;
         }
@@ -125,7 +128,7 @@ pub(crate) fn after_exec(task: &Arc<Task>, file: &File) -> SysResult<Gain> {
     new.permitted |= new.ambient;
     new.effective = if effective { new.permitted } else { new.ambient };
     new.securebits &= !SECBIT_KEEP_CAPS;
-    let secure = set_id || (new.uid != 0 && (effective || new.permitted & !new.ambient != 0));
+    let secure = set_id || (new.uid != zero && (effective || new.permitted & !new.ambient != 0));
     let own = new.euid == new.uid && new.egid == new.gid;
     let differs = new.differs(&old);
     let readable = perm::check(&old, &attr, perm::READ).is_ok();
@@ -140,7 +143,7 @@ pub(crate) fn after_exec(task: &Arc<Task>, file: &File) -> SysResult<Gain> {
 
 /// Whether somebody traces the task who could not trace the new program: what that one may do is not theirs.
 fn watched(task: &Task) -> bool {
-    task.tracing.tracer().is_some_and(|tracer| !tracer.creds().capable(cap::SYS_PTRACE))
+    task.tracing.tracer().is_some_and(|tracer| !tracer.creds().capable_in(&task.creds().ns, cap::SYS_PTRACE))
 }
 
 /// Whether another process shares root, working directory and umask: it could lead a privileged program astray.

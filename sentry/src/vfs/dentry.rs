@@ -8,7 +8,7 @@ use crate::vfs::inode::{Caching, Inode};
 use crate::vfs::watch;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Most dentries that are kept without being in use.
@@ -28,8 +28,8 @@ pub struct Dentry {
     pub inode: Arc<dyn Inode>,
     place: Lock<Place>,
     children: Lock<Children>,
-    /// Whether something is mounted here.
-    pub mounted: AtomicBool,
+    /// How many mounts are here, through whatever mount. At least so many: who sees more asks for them.
+    pub mounted: AtomicU32,
     /// When it was last known to be right, in nanoseconds of [`crate::time::now`].
     checked: AtomicU64,
 }
@@ -83,7 +83,7 @@ impl Dentry {
             inode,
             place: Lock::new(Level::Dir, Place { parent, name, deleted: false }),
             children: Lock::new(Level::Dir, Children::default()),
-            mounted: AtomicBool::new(false),
+            mounted: AtomicU32::new(0),
             checked: AtomicU64::new(now()),
         })
     }
@@ -132,14 +132,13 @@ impl Dentry {
     pub fn known(&self, name: &[u8]) -> Known {
         let caching = self.inode.caching();
         let children = self.children.lock();
-        if caching == Caching::Never {
-            return Known::Unknown(children.changes);
-        }
         match children.names.get(name) {
+            // There only while something is mounted there, or below.
+            Some(Some(dentry)) if caching == Caching::Never => Known::Present(dentry.clone()),
             Some(Some(dentry)) => {
                 let fresh = caching == Caching::Keep
                     // What is mounted stays where it is, whatever others do with the name.
-                    || dentry.mounted.load(Ordering::Acquire)
+                    || dentry.mounted.load(Ordering::Acquire) != 0
                     || now().saturating_sub(dentry.checked.load(Ordering::Relaxed))
                         < BELIEVED.as_nanos() as u64;
                 if fresh { Known::Present(dentry.clone()) } else { Known::Unknown(children.changes) }
@@ -261,6 +260,33 @@ impl Dentry {
             children.names.insert(name.into(), Some(old));
         } else {
             old.place.lock().deleted = true;
+        }
+    }
+
+    /// Something is mounted here: the name and those above stay known, even where names are asked for each time.
+    pub(super) fn hold(self: &Arc<Self>) {
+        let mut at = self.clone();
+        while let (Some(parent), name, false) = at.place() {
+            if parent.inode.caching() == Caching::Never {
+                parent.children.lock().names.entry(name).or_insert_with(|| Some(at.clone()));
+            }
+            at = parent;
+        }
+    }
+
+    /// Nothing is mounted here any more.
+    pub(super) fn let_go(self: &Arc<Self>) {
+        let mut at = self.clone();
+        while let (Some(parent), name, _) = at.place() {
+            let used = at.mounted.load(Ordering::SeqCst) != 0 || !at.children.lock().names.is_empty();
+            if parent.inode.caching() == Caching::Never && !used {
+                let mut children = parent.children.lock();
+                let own = matches!(children.names.get(&name), Some(Some(there)) if Arc::ptr_eq(there, &at));
+                let old = if own { children.names.remove(&name) } else { None };
+                drop(children);
+                drop(old);
+            }
+            at = parent;
         }
     }
 

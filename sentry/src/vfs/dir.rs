@@ -6,6 +6,7 @@ use crate::sync::{Level, Lock};
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{DirEntry, File, FileOps};
 use crate::vfs::inode::{Inode, Listed};
+use crate::vfs::mountns::MountNs;
 use crate::vfs::path::Path;
 use std::sync::Arc;
 use syscall_table::abi::{DT_DIR, SEEK_SET};
@@ -88,6 +89,29 @@ impl FileOps for DirFile {
 
     fn inode(&self) -> Option<Arc<dyn Inode>> {
         Some(self.path.inode().clone())
+    }
+}
+
+/// O_PATH of a tree that is mounted nowhere (open_tree(2), fsmount(2)): it goes with the last descriptor.
+pub struct LooseTree {
+    inode: Arc<dyn Inode>,
+    _space: Arc<MountNs>,
+}
+
+impl LooseTree {
+    /// The tree that `space` holds.
+    pub(crate) fn new(inode: Arc<dyn Inode>, space: Arc<MountNs>) -> LooseTree {
+        LooseTree { inode, _space: space }
+    }
+}
+
+impl FileOps for LooseTree {
+    fn attr(&self) -> SysResult<Attr> {
+        self.inode.attr()
+    }
+
+    fn inode(&self) -> Option<Arc<dyn Inode>> {
+        Some(self.inode.clone())
     }
 }
 

@@ -41,6 +41,8 @@ pub struct File {
     pub id: u64,
     /// Set while it is open for writing by name: it cannot be executed meanwhile.
     pub(crate) writer: OnceLock<Writer>,
+    /// With it: nor can its mount become read-only.
+    pub(crate) written: OnceLock<crate::vfs::mount::Written>,
     /// Set while it is a program being executed: it cannot be opened for writing meanwhile.
     pub(crate) running: parking_lot::Mutex<Option<Running>>,
     /// Where this description may hold locks: released with it.
@@ -70,6 +72,7 @@ impl File {
             created: AtomicBool::new(false),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             writer: OnceLock::new(),
+            written: OnceLock::new(),
             running: parking_lot::Mutex::new(None),
             locked: parking_lot::Mutex::new(Vec::new()),
         })
@@ -94,6 +97,11 @@ impl File {
             Some(position) => position.unwrap_or(0),
             None => *self.pos.lock(),
         }
+    }
+
+    /// Of a mount that nothing may be executed from.
+    pub fn no_exec(&self) -> bool {
+        self.path.as_ref().is_some_and(|place| place.mount.has(crate::vfs::mount::mnt::NOEXEC))
     }
 
     /// O_NONBLOCK.

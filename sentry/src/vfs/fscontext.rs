@@ -63,7 +63,21 @@ impl FsContext {
     }
 }
 
-impl FsContext {}
+impl FsContext {
+    /// pivot_root: who was at `old` is at `new`.
+    pub fn pivot(&self, old: &Path, new: &Path) {
+        let mut gone = Vec::new();
+        let mut places = self.places.lock();
+        let Places { root, cwd } = &mut *places;
+        for place in [root, cwd] {
+            if place.as_ref().is_some_and(|place| place.same(old)) {
+                gone.push(place.replace(new.clone()));
+            }
+        }
+        drop(places);
+        drop(gone);
+    }
+}
 
 impl Default for FsContext {
     fn default() -> Self {

@@ -11,11 +11,15 @@ pub mod inode;
 pub mod io;
 pub mod lock;
 pub mod mount;
+pub mod mounting;
+pub mod mountns;
+mod mounttree;
 pub mod names;
 mod open;
 pub mod owner;
 pub mod path;
 pub mod perm;
+pub mod propagate;
 pub mod text;
 pub mod walk;
 pub mod watch;
@@ -24,12 +28,14 @@ use crate::fail::SysResult;
 use crate::fs::memfs::{MemFs, Node};
 use crate::sync::{Level, Lock};
 use crate::task::Task;
+use crate::task::userns::UserNs;
 use dentry::Dentry;
 use file::File;
 use inode::NewOwner;
-use mount::{Mount, NewMount};
+use mount::{Mount, NewMount, Super};
+use mountns::MountNs;
+use mounttree::Tree;
 use path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY, O_WRONLY};
 use syscall_table::abi::stat::{S_IFCHR, S_IFMT, S_IFSOCK};
@@ -37,8 +43,12 @@ use syscall_table::errno::Errno;
 
 /// The mount tree and file systems of a sandbox.
 pub struct Vfs {
-    mounts: Lock<Vec<Arc<Mount>>>,
+    tree: Arc<Lock<Tree>>,
+    /// The mount namespace that the sandbox begins with.
+    pub first: Arc<MountNs>,
     root: OnceLock<Path>,
+    /// The kernel's own file systems, of which there is one each.
+    kinds: Lock<Vec<Arc<Super>>>,
     /// Record locks.
     pub locks: Arc<lock::Locks>,
     /// Locks of flock(2).
@@ -51,9 +61,12 @@ pub struct Vfs {
 
 impl Default for Vfs {
     fn default() -> Self {
+        let tree = Arc::new(Lock::new(Level::Mounts, Tree::default()));
         Vfs {
-            mounts: Lock::new(Level::Mounts, Vec::new()),
+            first: MountNs::new(&tree, UserNs::first(), 0xefff_fff8, false),
+            tree,
             root: OnceLock::new(),
+            kinds: Lock::new(Level::Field, Vec::new()),
             locks: Default::default(),
             flocks: Default::default(),
             anonymous: OnceLock::new(),
@@ -65,44 +78,38 @@ impl Default for Vfs {
 impl Vfs {
     /// Mounts the root file system. The first call wins.
     pub fn mount_root(&self, new: NewMount) {
-        let mount = self.make_mount(new, None);
-        let root = Path { dentry: mount.root.clone(), mount };
-        // Only the set-up of the sandbox calls this.
+        let mount = new.make();
+        let root = Path { dentry: mount.root.clone(), mount: mount.clone() };
+        // Only the set-up of the sandbox calls this: there is room.
+        let _ = self.tree.lock().put(&[mount], None, self.first.id);
         let _ = self.root.set(root);
     }
 
-    /// Mounts over the directory or file `at`.
+    /// Mounts over the directory or file `at`, in the set-up of the sandbox.
     pub fn mount(&self, at: Path, new: NewMount) -> Arc<Mount> {
-        let flag = at.dentry.clone();
-        let mount = self.make_mount(new, Some(at));
-        flag.mounted.store(true, Ordering::Release);
+        let mount = new.make();
+        if matches!(mount.sb.fstype, "proc" | "sysfs" | "devpts" | "mqueue") {
+            self.kinds.lock().push(mount.sb.clone());
+        }
+        // There is room.
+        let _ = self.tree.lock().put(std::slice::from_ref(&mount), Some(at), self.first.id);
         mount
     }
 
-    fn make_mount(&self, new: NewMount, parent: Option<Path>) -> Arc<Mount> {
-        let mut mounts = self.mounts.lock();
-        let mount = Arc::new(Mount {
-            id: 21 + mounts.len() as u64,
-            parent,
-            root: new.root,
-            fstype: new.fstype,
-            source: new.source,
-            read_only: new.read_only,
-            options: new.options,
-        });
-        mounts.push(mount.clone());
-        mount
+    /// The file system of a type that there is one of.
+    pub(crate) fn only(&self, kind: &str) -> Option<Arc<Super>> {
+        self.kinds.lock().iter().find(|sb| sb.fstype == kind).cloned()
     }
 
-    /// All mounts, in the order they were made.
-    pub fn mounts(&self) -> Vec<Arc<Mount>> {
-        self.mounts.lock().clone()
+    /// Keeps a mount where it is: it cannot be taken off what it covers, no flag can be taken back.
+    pub(crate) fn lock(mount: &Mount) {
+        let covers = if mount.parent().is_some() { mount::mnt::LOCKED } else { 0 };
+        mount.add_flags(mounttree::lock_flags(mount.flags()) | covers);
     }
 
-    /// The topmost mount over this very place.
+    /// What is mounted right at a place.
     fn mount_at(&self, path: &Path) -> Option<Arc<Mount>> {
-        let mounts = self.mounts.lock();
-        mounts.iter().rev().find(|m| m.parent.as_ref().is_some_and(|p| p.same(path))).cloned()
+        self.tree.lock().child_at(&path.mount, &path.dentry)
     }
 
     /// The root of everything.
@@ -154,27 +161,29 @@ impl Vfs {
         Ok(Path { mount: root.mount.clone(), dentry })
     }
 
+    /// A place for an inode of the kernel's own that is in no directory.
+    pub(crate) fn internal(&self, name: &[u8], inode: Arc<dyn inode::Inode>) -> Path {
+        let root = self.anonymous_root();
+        Path { mount: root.mount.clone(), dentry: root.dentry.detached(name, inode) }
+    }
+
     fn anonymous_root(&self) -> &Path {
         self.anonymous.get_or_init(|| {
             let root = MemFs::tmpfs(1, u64::MAX, NewOwner { mode: 0o700, uid: 0, gid: 0 });
-            let mount = Arc::new(Mount {
-                id: 1,
-                parent: None,
-                root: Dentry::root(root),
-                fstype: "tmpfs",
-                source: "tmpfs".into(),
-                read_only: false,
-                options: "",
-            });
+            let sb = Super::new("tmpfs", Dentry::root(root), String::new(), UserNs::first());
+            let root = sb.root.clone();
+            let mount = Mount::new(&Arc::new(sb), root, "tmpfs".into(), 0);
             Path { dentry: mount.root.clone(), mount }
         })
     }
 
     /// Forgets names that nobody uses.
     pub(crate) fn sweep(&self) {
-        for mount in self.mounts() {
-            mount.root.sweep();
-        }
+        let mounts = self.tree.lock().all();
+        let mut roots: Vec<&Arc<Dentry>> = mounts.iter().map(|mount| &mount.sb.root).collect();
+        roots.sort_unstable_by_key(|root| Arc::as_ptr(root));
+        roots.dedup_by_key(|root| Arc::as_ptr(root));
+        roots.iter().for_each(|root| root.sweep());
     }
 }
 

@@ -11,7 +11,6 @@ use crate::vfs::perm;
 use crate::vfs::walk::Walk;
 use crate::vfs::watch;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use syscall_table::abi::S_IFCHR;
 use syscall_table::abi::inotify::*;
 use syscall_table::abi::mount::{RENAME_EXCHANGE, RENAME_NOREPLACE, RENAME_WHITEOUT};
@@ -65,7 +64,7 @@ impl Vfs {
             .into());
         }
         let child = walk.child(&last.dir, &last.name)?;
-        if last.dir.mount.read_only {
+        if last.dir.mount.read_only() {
             return Err(self.policy.read_only(&last.dir, &last.name, "remove"));
         }
         perm::check_delete(&walk.creds, &last.dir.inode().attr()?, &child.inode().attr()?)?;
@@ -76,7 +75,7 @@ impl Vfs {
             (false, false) if last.slash => return Err(Errno::ENOTDIR.into()),
             _ => {}
         }
-        if child.mount.id != last.dir.mount.id || child.dentry.mounted.load(Ordering::Acquire) {
+        if child.mount.id != last.dir.mount.id || self.is_point(task, &child) {
             return Err(Errno::EBUSY.into());
         }
         if dir {
@@ -115,7 +114,7 @@ impl Vfs {
         if old.mount.id != last.dir.mount.id {
             return Err(Errno::EXDEV.into());
         }
-        if last.dir.mount.read_only {
+        if last.dir.mount.read_only() {
             return Err(self.policy.read_only(&last.dir, &last.name, "link"));
         }
         if old.inode().is_dir() {
@@ -166,7 +165,7 @@ impl Vfs {
             Err(Fail::Error(Errno::ENOENT)) => None,
             Err(fail) => return Err(fail),
         };
-        if from.dir.mount.read_only {
+        if from.dir.mount.read_only() {
             return Err(self.policy.read_only(&from.dir, &from.name, "rename"));
         }
         if flags & RENAME_NOREPLACE != 0 && target.is_some() {
@@ -185,8 +184,7 @@ impl Vfs {
             Some(target) => perm::check_delete(&walk.creds, &to_attr, &target.inode().attr()?)?,
             None => perm::check(&walk.creds, &to_attr, perm::WRITE | perm::EXEC)?,
         }
-        let here =
-            |path: &Path| path.mount.id == from.dir.mount.id && !path.dentry.mounted.load(Ordering::Acquire);
+        let here = |path: &Path| path.mount.id == from.dir.mount.id && !self.is_point(task, path);
         if !here(&child) || target.as_ref().is_some_and(|t| !here(t)) {
             return Err(Errno::EBUSY.into());
         }

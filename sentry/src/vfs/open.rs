@@ -6,6 +6,7 @@ use crate::vfs::Vfs;
 use crate::vfs::dir::{DirFile, PathFile};
 use crate::vfs::file::{File, FileOps};
 use crate::vfs::inode::{NewKind, NewOwner};
+use crate::vfs::mount::{Written, mnt};
 use crate::vfs::path::Path;
 use crate::vfs::perm;
 use crate::vfs::text::{Running, Writer};
@@ -113,7 +114,7 @@ impl Vfs {
         if !dir.inode().is_dir() {
             return Err(Errno::ENOTDIR.into());
         }
-        if dir.mount.read_only {
+        if dir.mount.read_only() {
             return Err(self.policy.read_only(&dir, b"", "create"));
         }
         let attr = dir.inode().attr()?;
@@ -133,7 +134,7 @@ impl Vfs {
     pub(crate) fn make_in(&self, task: &Task, last: &Last, kind: NewKind<'_>, mode: u32) -> SysResult<Path> {
         let creds = task.creds();
         let dir = &last.dir;
-        if dir.mount.read_only {
+        if dir.mount.read_only() {
             return Err(self.policy.read_only(dir, &last.name, "create"));
         }
         let attr = dir.inode().attr()?;
@@ -195,10 +196,10 @@ impl Vfs {
                 return Err(Errno::EPERM.into());
             }
         }
-        if want & perm::WRITE != 0 && place.mount.read_only && inode.is_file() {
+        if want & perm::WRITE != 0 && place.mount.read_only() && inode.is_file() {
             return Err(self.policy.read_only(&place, b"", "open for writing"));
         }
-        if matches!(inode.kind(), S_IFCHR | S_IFBLK) && place.mount.has("nodev") {
+        if matches!(inode.kind(), S_IFCHR | S_IFBLK) && place.mount.refuses_devices() {
             return Err(Errno::EACCES.into());
         }
         if inode.kind() == S_IFSOCK {
@@ -219,6 +220,7 @@ impl Vfs {
             inode.clone().open(task, flags)?
         };
         watch::tell_place(&place, IN_OPEN);
+        let place_mount = place.mount.clone();
         let kept = flags & !(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC);
         let file = File::new(ops, kept | O_LARGEFILE, Some(place));
         if created {
@@ -227,6 +229,7 @@ impl Vfs {
         if let Some(writer) = writer.filter(|_| access != O_RDONLY) {
             // The description is new: nothing is there.
             let _ = file.writer.set(writer);
+            let _ = file.written.set(Written::new(&place_mount));
         }
         Ok(file)
     }
@@ -255,7 +258,7 @@ impl Vfs {
         if !inode.is_file() {
             return Err(Errno::EACCES.into());
         }
-        if place.mount.has("noexec") {
+        if place.mount.has(mnt::NOEXEC) {
             return Err(Errno::EACCES.into());
         }
         perm::check(&task.creds(), &inode.attr()?, perm::EXEC)?;

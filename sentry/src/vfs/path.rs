@@ -29,7 +29,7 @@ impl Path {
     pub fn parent(&self) -> Option<Path> {
         let mut at = self.clone();
         while Arc::ptr_eq(&at.dentry, &at.mount.root) {
-            at = at.mount.parent.clone()?;
+            at = at.mount.parent()?;
         }
         let dentry = at.dentry.parent()?;
         Some(Path { mount: at.mount, dentry })
@@ -45,7 +45,7 @@ impl Path {
                 break true;
             }
             if Arc::ptr_eq(&at.dentry, &at.mount.root) {
-                match at.mount.parent.clone() {
+                match at.mount.parent() {
                     Some(up) => at = up,
                     None => break root.is_none(),
                 }

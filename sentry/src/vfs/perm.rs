@@ -3,6 +3,7 @@
 use crate::fail::SysResult;
 use crate::task::Task;
 use crate::task::creds::{Creds, cap};
+use crate::task::userns::Ids;
 use crate::vfs::attr::Attr;
 use crate::vfs::inode::{Inode, SetAttr};
 use std::sync::Arc;
@@ -15,11 +16,6 @@ pub const EXEC: u32 = 1;
 pub const WRITE: u32 = 2;
 /// Read.
 pub const READ: u32 = 4;
-
-/// Whether a capability is in force.
-pub fn capable(creds: &Creds, cap: u32) -> bool {
-    creds.effective >> cap & 1 != 0
-}
 
 /// Whether a task is in a group for file access.
 pub fn in_group(creds: &Creds, gid: u32) -> bool {
@@ -40,10 +36,10 @@ pub fn check(creds: &Creds, attr: &Attr, want: u32) -> SysResult<()> {
     }
     let is_dir = attr.mode & S_IFMT == S_IFDIR;
     // Root may execute only what somebody may.
-    let override_all =
-        capable(creds, cap::DAC_OVERRIDE) && (want & EXEC == 0 || is_dir || attr.mode & 0o111 != 0);
-    let override_read =
-        capable(creds, cap::DAC_READ_SEARCH) && (want == READ || (is_dir && want & WRITE == 0));
+    let override_all = creds.capable_of(attr.uid, attr.gid, cap::DAC_OVERRIDE)
+        && (want & EXEC == 0 || is_dir || attr.mode & 0o111 != 0);
+    let override_read = creds.capable_of(attr.uid, attr.gid, cap::DAC_READ_SEARCH)
+        && (want == READ || (is_dir && want & WRITE == 0));
     if override_all || override_read { Ok(()) } else { Err(Errno::EACCES.into()) }
 }
 
@@ -58,9 +54,13 @@ pub fn check_inode(
     check(creds, attr, want).or_else(|fail| if inode.admits(task) { Ok(()) } else { Err(fail) })
 }
 
+fn owner_known(creds: &Creds, attr: &Attr) -> bool {
+    creds.ns.from_kernel(Ids::Users, attr.uid).is_some()
+}
+
 /// Whether the task owns the inode or may act as if.
 pub fn owns(creds: &Creds, attr: &Attr) -> bool {
-    creds.fsuid == attr.uid || capable(creds, cap::FOWNER)
+    creds.fsuid == attr.uid || owner_known(creds, attr) && creds.has(cap::FOWNER)
 }
 
 /// The mode without what a change of contents takes away, if it does: the set-user-ID bit, and the set-group-ID bit
@@ -79,7 +79,7 @@ pub fn without_privileges(mode: u32) -> Option<u32> {
 pub fn drop_privileges(task: &Task, inode: &Arc<dyn Inode>) -> SysResult<()> {
     inode.drop_file_caps();
     let mode = inode.attr()?.mode;
-    if let Some(mode) = without_privileges(mode).filter(|_| !task.creds().capable(cap::FSETID)) {
+    if let Some(mode) = without_privileges(mode).filter(|_| !task.creds().has(cap::FSETID)) {
         inode.set_attr(&SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() })?;
     }
     Ok(())
@@ -89,7 +89,11 @@ pub fn drop_privileges(task: &Task, inode: &Arc<dyn Inode>) -> SysResult<()> {
 pub fn check_delete(creds: &Creds, dir: &Attr, child: &Attr) -> SysResult<()> {
     check(creds, dir, WRITE | EXEC)?;
     let sticky = dir.mode & S_ISVTX != 0;
-    if sticky && creds.fsuid != child.uid && creds.fsuid != dir.uid && !capable(creds, cap::FOWNER) {
+    if sticky
+        && creds.fsuid != child.uid
+        && creds.fsuid != dir.uid
+        && !creds.capable_of(child.uid, child.gid, cap::FOWNER)
+    {
         return Err(Errno::EPERM.into());
     }
     Ok(())

@@ -5,6 +5,7 @@ use crate::task::Task;
 use crate::task::creds::Creds;
 use crate::vfs::Vfs;
 use crate::vfs::dentry::{Dentry, Known};
+use crate::vfs::mount::mnt;
 use crate::vfs::path::Path;
 use crate::vfs::perm;
 use std::sync::Arc;
@@ -118,7 +119,8 @@ impl<'a> Walk<'a> {
     /// Counts a link; where it leads if it is a magic one.
     fn link(&mut self, link: &Path) -> SysResult<Option<Path>> {
         self.links += 1;
-        if self.links > MAX_LINKS || self.resolve & RESOLVE_NO_SYMLINKS != 0 {
+        let refused = self.resolve & RESOLVE_NO_SYMLINKS != 0 || link.mount.has(mnt::NOSYMFOLLOW);
+        if self.links > MAX_LINKS || refused {
             return Err(Errno::ELOOP.into());
         }
         let there = link.inode().follow(self.task)?;
@@ -211,7 +213,17 @@ impl<'a> Walk<'a> {
             return if self.resolve & RESOLVE_BENEATH != 0 { Err(Errno::EXDEV.into()) } else { Ok(at) };
         }
         let mount = at.mount.id;
-        let up = at.parent().unwrap_or(at);
+        let mut place = at.clone();
+        while Arc::ptr_eq(&place.dentry, &place.mount.root) {
+            let Some(point) = place.mount.parent() else { return Ok(at) };
+            if point.same(&self.root) {
+                return Ok(at);
+            }
+            place = point;
+        }
+        let Some(dentry) = place.dentry.parent() else { return Ok(at) };
+        // Something may have been mounted over the directory since it was passed.
+        let up = self.vfs.mounted(Path { dentry, ..place });
         self.crossed(mount, &up)?;
         Ok(up)
     }
@@ -318,7 +330,7 @@ impl<'a> Walk<'a> {
                 }
                 path.extend_from_slice(name);
                 denial.object = String::from_utf8_lossy(&path).into_owned();
-                denial.allow_with = self.vfs.policy.shows(at.mount.id, &path);
+                denial.allow_with = self.vfs.policy.shows(at.mount.origin, &path);
                 Fail::Denial(denial)
             }
             other => other,
@@ -329,9 +341,12 @@ impl<'a> Walk<'a> {
 impl Vfs {
     /// Crosses to what is mounted at a place.
     pub(crate) fn mounted(&self, mut path: Path) -> Path {
-        while path.dentry.mounted.load(Ordering::Acquire) {
+        while path.dentry.mounted.load(Ordering::Acquire) != 0 {
             match self.mount_at(&path) {
-                Some(mount) => path = Path { dentry: mount.root.clone(), mount },
+                Some(mount) => {
+                    mount.crossed();
+                    path = Path { dentry: mount.root.clone(), mount };
+                }
                 None => break,
             }
         }

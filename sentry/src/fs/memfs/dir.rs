@@ -140,6 +140,7 @@ impl Node {
             NewKind::Special(bits, rdev) => (bits, Vec::new(), rdev),
         };
         let owner = if bits == S_IFLNK { NewOwner { mode: 0o777, ..owner } } else { owner };
+        self.fs.room_for_inode()?;
         let node = Node::fresh(&self.fs, self.fs.ino(), bits, owner, link, rdev);
         *node.up.lock() = Some((self.this()?, name.into()));
         {

@@ -24,7 +24,7 @@ use crate::sync::{Level, Lock};
 use crate::vfs::inode::{Inode, NewOwner};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use syscall_table::abi::S_IFDIR;
+use syscall_table::abi::{OVERLAYFS_SUPER_MAGIC, S_IFDIR, TMPFS_MAGIC};
 use syscall_table::errno::Errno;
 
 /// Numbers of inodes that have no lower start here, beyond those that host file systems use.
@@ -37,8 +37,14 @@ pub struct MemFs {
     next_ino: AtomicU64,
     /// Bytes of contents.
     used: AtomicU64,
-    limit: u64,
-    overlay: bool,
+    limit: AtomicU64,
+    /// Inodes that have no lower, and the most of them.
+    inodes: AtomicU64,
+    most_inodes: AtomicU64,
+    /// A guest has mounted it: all such share one pool of memory.
+    pooled: bool,
+    /// f_type.
+    magic: i64,
     memfds: Lock<Memfds>,
 }
 
@@ -53,11 +59,24 @@ struct Memfds {
 /// Memfds of small files, of which no fewer are looked through.
 const FEW_MEMFDS: usize = 256;
 
+/// Bytes of all file systems that guests have mounted.
+static POOL: AtomicU64 = AtomicU64::new(0);
+/// What an inode counts for in the pool.
+const INODE: u64 = 1024;
+
 impl MemFs {
-    fn new(dev: u64, first_ino: u64, limit: u64, overlay: bool) -> Arc<MemFs> {
-        let memfds = Lock::new(Level::Inode, Memfds { nodes: Vec::new(), bound: FEW_MEMFDS });
-        let (next_ino, used) = (AtomicU64::new(first_ino), AtomicU64::new(0));
-        Arc::new(MemFs { dev, next_ino, used, limit, overlay, memfds })
+    fn new(dev: u64, first_ino: u64, limit: u64, overlay: bool) -> MemFs {
+        MemFs {
+            dev,
+            next_ino: AtomicU64::new(first_ino),
+            used: AtomicU64::new(0),
+            limit: AtomicU64::new(limit),
+            inodes: AtomicU64::new(0),
+            most_inodes: AtomicU64::new(u64::MAX),
+            pooled: false,
+            magic: if overlay { OVERLAYFS_SUPER_MAGIC } else { TMPFS_MAGIC },
+            memfds: Lock::new(Level::Inode, Memfds { nodes: Vec::new(), bound: FEW_MEMFDS }),
+        }
     }
 
     /// Notes that `node` has a memfd now that can be given up. No lock is held.
@@ -80,7 +99,14 @@ impl MemFs {
 
     /// A tmpfs of at most `limit` bytes of contents; `dev` is its device number.
     pub fn tmpfs(dev: u64, limit: u64, owner: NewOwner) -> Arc<Node> {
-        Node::fresh(&MemFs::new(dev, 2, limit, false), 1, S_IFDIR, owner, Vec::new(), 0)
+        Node::fresh(&Arc::new(MemFs::new(dev, 2, limit, false)), 1, S_IFDIR, owner, Vec::new(), 0)
+    }
+
+    /// A tmpfs that a guest mounts, of at most so many bytes and inodes; `magic`: its f_type.
+    pub fn guests_own(dev: u64, magic: i64, (limit, inodes): (u64, u64), owner: NewOwner) -> Arc<Node> {
+        let mut fs = MemFs { magic, pooled: true, ..MemFs::new(dev, 2, limit, false) };
+        fs.most_inodes = AtomicU64::new(inodes);
+        Node::fresh(&Arc::new(fs), 1, S_IFDIR, owner, Vec::new(), 0)
     }
 
     /// An overlay over the directory `lower`.
@@ -89,7 +115,7 @@ impl MemFs {
     /// Those of reading the lower's attributes.
     pub fn overlay(lower: Arc<dyn Inode>, limit: u64) -> SysResult<Arc<Node>> {
         let dev = lower.attr()?.dev;
-        let root = Node::over(&MemFs::new(dev, FIRST_INO, limit, true), lower, None)?;
+        let root = Node::over(&Arc::new(MemFs::new(dev, FIRST_INO, limit, true)), lower, None)?;
         root.pin_root();
         Ok(root)
     }
@@ -100,16 +126,73 @@ impl MemFs {
 
     /// Takes room for `more` bytes.
     fn charge(&self, more: u64) -> SysResult<()> {
-        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(more).filter(|sum| *sum <= self.limit)
-        });
-        taken.map(|_| ()).map_err(|_| Errno::ENOSPC.into())
+        take(&self.used, more, self.limit.load(Ordering::Relaxed))?;
+        if self.pooled && take(&POOL, more, super::kinds::room()).is_err() {
+            give(&self.used, more);
+            return Err(Errno::ENOSPC.into());
+        }
+        Ok(())
     }
 
     fn release(&self, less: u64) {
         // Never below what was charged: the contents keep count.
-        let _ = self
-            .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used.saturating_sub(less)));
+        give(&self.used, less);
+        if self.pooled {
+            give(&POOL, less);
+        }
     }
+
+    /// ENOSPC unless there is room for one more inode without lower.
+    fn room_for_inode(&self) -> SysResult<()> {
+        let full = self.inodes.load(Ordering::Relaxed) >= self.most_inodes.load(Ordering::Relaxed)
+            || self.pooled && POOL.load(Ordering::Relaxed) >= super::kinds::room();
+        if full { Err(Errno::ENOSPC.into()) } else { Ok(()) }
+    }
+
+    /// One more inode without lower.
+    fn count_inode(&self) {
+        self.inodes.fetch_add(1, Ordering::Relaxed);
+        if self.pooled {
+            POOL.fetch_add(INODE, Ordering::Relaxed);
+        }
+    }
+
+    fn release_inode(&self) {
+        give(&self.inodes, 1);
+        if self.pooled {
+            give(&POOL, INODE);
+        }
+    }
+
+    /// Changes the limits, of bytes and inodes.
+    ///
+    /// # Errors
+    /// EINVAL when more is in use.
+    fn set_limits(&self, bytes: Option<u64>, inodes: Option<u64>) -> SysResult<()> {
+        let outgrown = |used: &AtomicU64, limit: Option<u64>| {
+            limit.is_some_and(|limit| used.load(Ordering::Relaxed) > limit)
+        };
+        if outgrown(&self.used, bytes) || outgrown(&self.inodes, inodes) {
+            return Err(Errno::EINVAL.into());
+        }
+        if let Some(bytes) = bytes {
+            self.limit.store(bytes, Ordering::Relaxed);
+        }
+        if let Some(inodes) = inodes {
+            self.most_inodes.store(inodes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+fn take(used: &AtomicU64, more: u64, limit: u64) -> SysResult<()> {
+    let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+        used.checked_add(more).filter(|sum| *sum <= limit)
+    });
+    taken.map(drop).map_err(|_| Errno::ENOSPC.into())
+}
+
+fn give(used: &AtomicU64, less: u64) {
+    // The closure always returns Some.
+    let _ = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used.saturating_sub(less)));
 }

@@ -20,7 +20,7 @@ use std::sync::{Arc, Weak};
 use syscall_table::abi::fcntl::F_SEAL_EXEC;
 use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
-use syscall_table::abi::{OVERLAYFS_SUPER_MAGIC, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, TMPFS_MAGIC};
+use syscall_table::abi::{S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG};
 use syscall_table::errno::Errno;
 
 /// The attribute that holds a file's capabilities.
@@ -120,6 +120,7 @@ impl Node {
         link: Vec<u8>,
         rdev: u64,
     ) -> Arc<Node> {
+        fs.count_inode();
         let now = FileTime::now();
         let meta = Meta {
             own: true,
@@ -284,6 +285,14 @@ impl Node {
         self.content.lock().seals = seals;
     }
 
+    /// Changes the limits of its file system.
+    ///
+    /// # Errors
+    /// EINVAL when more is in use.
+    pub(crate) fn set_limits(&self, bytes: Option<u64>, inodes: Option<u64>) -> SysResult<()> {
+        self.fs.set_limits(bytes, inodes)
+    }
+
     /// A regular file without a name.
     pub(crate) fn anonymous(&self, owner: NewOwner) -> Arc<Node> {
         let node = Node::fresh(&self.fs, self.fs.ino(), S_IFREG, owner, Vec::new(), 0);
@@ -295,6 +304,9 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.fs.release(self.content.lock().charged());
+        if self.lower.is_none() {
+            self.fs.release_inode();
+        }
     }
 }
 
@@ -408,6 +420,7 @@ impl Inode for Node {
     }
 
     fn tmpfile(&self, owner: NewOwner, linkable: bool) -> SysResult<Arc<dyn Inode>> {
+        self.fs.room_for_inode()?;
         let node = self.anonymous(owner);
         node.linkable.store(linkable, Ordering::Relaxed);
         Ok(node)
@@ -505,15 +518,24 @@ impl Inode for Node {
     fn statfs(&self) -> SysResult<StatFs> {
         // Never quite empty: there is the root.
         let used = self.fs.used.load(Ordering::Relaxed).max(4096);
-        let (blocks, free) = (self.fs.limit / 4096, self.fs.limit.saturating_sub(used) / 4096);
+        let limit = match self.fs.limit.load(Ordering::Relaxed) {
+            u64::MAX => 0,
+            limit => limit,
+        };
+        let used = if self.fs.pooled { self.fs.used.load(Ordering::Relaxed) } else { used };
+        let (blocks, free) = (limit / 4096, limit.saturating_sub(used) / 4096);
+        let (files, ffree) = match self.fs.most_inodes.load(Ordering::Relaxed) {
+            u64::MAX => (1 << 20, 1 << 19),
+            most => (most, most.saturating_sub(self.fs.inodes.load(Ordering::Relaxed))),
+        };
         Ok(StatFs {
-            kind: if self.fs.overlay { OVERLAYFS_SUPER_MAGIC } else { TMPFS_MAGIC },
+            kind: self.fs.magic,
             bsize: 4096,
             blocks,
             bfree: free,
             bavail: free,
-            files: 1 << 20,
-            ffree: 1 << 19,
+            files,
+            ffree,
             namelen: 255,
             flags: 0,
         })

@@ -1,7 +1,7 @@
 //! /proc: processes, and the system as the sandbox sees it.
 
 mod cpu;
-mod mounts;
+pub(crate) mod mounts;
 mod net;
 mod pid;
 mod system;

@@ -158,8 +158,8 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"poolsize", "256"),
     ];
     let sys_kernel = vec![
-        file(b"hostname", |task| Ok(name(&task.kernel.names.lock().host))),
-        file(b"domainname", |task| Ok(name(&task.kernel.names.lock().domain))),
+        file(b"hostname", |task| Ok(name(&task.namespaces().uts.names.lock().host))),
+        file(b"domainname", |task| Ok(name(&task.namespaces().uts.names.lock().domain))),
         line(b"osrelease", RELEASE),
         line(b"ostype", "Linux"),
         line(b"version", VERSION),

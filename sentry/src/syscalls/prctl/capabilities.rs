@@ -54,14 +54,14 @@ pub(super) fn change(cx: &mut Cx, option: i32, args: [u64; 4]) -> SysResult {
             let changed = bits ^ old;
             let locked = changed & (locks >> 1) != 0 || locks & !bits != 0;
             let free = changed != 0 && changed & !SECURE_UNPRIVILEGED == 0;
-            if locked || !own.capable(cap::SETPCAP) && !free {
+            if locked || !own.has(cap::SETPCAP) && !free {
                 return Err(Errno::EPERM.into());
             }
             edit(cx, |c| c.securebits = bits);
             Ok(0)
         }
         PR_CAPBSET_READ if first <= LAST_CAP => Ok(own.bounding >> first & 1),
-        PR_CAPBSET_DROP if !own.capable(cap::SETPCAP) => Err(Errno::EPERM.into()),
+        PR_CAPBSET_DROP if !own.has(cap::SETPCAP) => Err(Errno::EPERM.into()),
         PR_CAPBSET_DROP if first <= LAST_CAP => {
             edit(cx, |c| c.bounding &= !(1 << first));
             Ok(0)

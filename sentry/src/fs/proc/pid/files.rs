@@ -1,12 +1,14 @@
 //! The files of a process directory: which there are, who may open them, what they say and take.
 
+use super::idmap;
 use super::mem::Mem;
 use super::{Subject, Who, maps, status};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::fs::proc::{FS, mounts};
 use crate::fs::pseudo::{Source, Text};
-use crate::task::creds::cap;
+use crate::task::creds::{Creds, cap};
+use crate::task::userns::Ids;
 use crate::task::{Task, access, usage};
 use crate::vfs::attr::Attr;
 use crate::vfs::file::FileOps;
@@ -101,7 +103,12 @@ impl Inode for PidFile {
             let mm = subject.task.map_or(0, |t| t.mm().id);
             return Ok(Arc::new(Mem { who: self.who, inode: self, mm }));
         }
-        Ok(Arc::new(Text::new(self)))
+        if matches!(self.row.name, b"mounts" | b"mountinfo" | b"mountstats") {
+            let subject = subject.task.ok_or(Errno::EINVAL)?;
+            let view = mounts::View::of(&subject)?;
+            return Ok(Arc::new(mounts::Mounts::new(self.clone(), self.row.name, view)));
+        }
+        Ok(Arc::new(Text::new(self, task)))
     }
 
     fn truncate(&self, _: u64) -> SysResult<()> {
@@ -119,8 +126,17 @@ impl Source for PidFile {
         make(cx, &subject, self.row, self.thread)
     }
 
-    fn take(&self, cx: &mut Cx, data: &[u8]) -> SysResult<()> {
+    fn take(&self, cx: &mut Cx, opener: &Creds, data: &[u8]) -> SysResult<()> {
         let subject = self.who.find(cx.task)?;
+        let ns = subject.process.creds().ns.clone();
+        match self.row.name {
+            b"uid_map" => return idmap::write(cx.task, opener, &ns, Ids::Users, data),
+            b"gid_map" => return idmap::write(cx.task, opener, &ns, Ids::Groups, data),
+            b"setgroups" if opener.capable_in(&ns, cap::SYS_ADMIN) => {
+                return idmap::write_setgroups(&ns, data);
+            }
+            _ => {}
+        }
         take(cx, &subject, self.row.name, data)
     }
 }
@@ -176,7 +192,7 @@ fn make(cx: &mut Cx, subject: &Subject, row: &Row, thread: bool) -> SysResult<Ve
     Ok(match row.name {
         b"stat" => status::stat(subject, !thread, traced),
         b"statm" => status::statm(subject),
-        b"status" => status::status(subject),
+        b"status" => status::status(&asker, subject),
         b"limits" => status::limits(process),
         b"sched" => status::sched(subject),
         b"schedstat" => {
@@ -187,7 +203,6 @@ fn make(cx: &mut Cx, subject: &Subject, row: &Row, thread: bool) -> SysResult<Ve
         b"comm" => [subject.comm().as_slice(), b"\n"].concat(),
         b"cgroup" => b"0::/\n".to_vec(),
         b"cpuset" => b"/\n".to_vec(),
-        b"mounts" | b"mountinfo" | b"mountstats" => mounts::text(&asker, row.name)?,
         b"oom_score_adj" => line(process.oom_score_adj.load(Relaxed).into()),
         b"oom_adj" => {
             // From the old scale of -17 to 15.
@@ -196,8 +211,12 @@ fn make(cx: &mut Cx, subject: &Subject, row: &Row, thread: bool) -> SysResult<Ve
         }
         b"oom_score" => line((666 + i64::from(process.oom_score_adj.load(Relaxed)) * 2 / 3).max(0)),
         b"loginuid" | b"sessionid" => b"4294967295".to_vec(),
-        b"setgroups" => b"allow\n".to_vec(),
-        b"uid_map" | b"gid_map" | b"projid_map" => b"         0          0 4294967295\n".to_vec(),
+        b"setgroups" if process.creds().ns.setgroups.load(Relaxed) => b"allow\n".to_vec(),
+        b"setgroups" => b"deny\n".to_vec(),
+        b"uid_map" => idmap::show(&asker, &process.creds().ns, Ids::Users),
+        b"gid_map" => idmap::show(&asker, &process.creds().ns, Ids::Groups),
+        b"projid_map" if !process.creds().ns.is_first() => Vec::new(),
+        b"projid_map" => b"         0          0 4294967295\n".to_vec(),
         b"personality" => format!("{:08x}\n", process.personality.load(Relaxed)).into_bytes(),
         b"timerslack_ns" => {
             let slack = task.map_or(0, |t| t.sched.lock().timer_slack);
@@ -290,8 +309,8 @@ fn take(cx: &mut Cx, subject: &Subject, name: &[u8], data: &[u8]) -> SysResult<(
             process.coredump_filter.store(value.map_err(|_| Errno::EINVAL)? & 0x1ff, Relaxed);
             Ok(())
         }
-        // The maps of the first user namespace cannot be changed.
-        b"uid_map" | b"gid_map" | b"projid_map" | b"setgroups" => Err(Errno::EPERM.into()),
+        // That of projects has no meaning here.
+        b"projid_map" | b"setgroups" => Err(Errno::EPERM.into()),
         b"loginuid" => Err(Fail::gap(Errno::EPERM, "write to /proc/PID/loginuid")),
         b"sched" => Ok(()),
         _ => Err(Errno::EINVAL.into()),

@@ -1,6 +1,7 @@
 //! /proc/PID and /proc/PID/task/TID: directories. Their files are in [`files`].
 
 mod files;
+mod idmap;
 mod init;
 mod maps;
 mod mem;
@@ -9,6 +10,7 @@ mod status;
 use super::super::pseudo::{Fixed, Link, ino};
 use super::{FS, number};
 use crate::fail::SysResult;
+use crate::fs::nsfs::{self, Namespace};
 use crate::kernel::Kernel;
 use crate::task::tree::INIT;
 use crate::task::{Process, Task, access};
@@ -105,7 +107,7 @@ const DIRS: [(&[u8], What); 6] = [
     (b"task", What::Tasks),
 ];
 
-/// Namespaces, of which there is one each.
+/// Links to namespaces.
 const NAMESPACES: [&str; 10] =
     ["cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "time", "time_for_children", "user", "uts"];
 
@@ -239,14 +241,17 @@ impl Inode for Dir {
             }
             What::Attr => Err(Errno::ENOENT.into()),
             What::Namespaces => {
-                let at = NAMESPACES.iter().position(|n| n.as_bytes() == name).ok_or(Errno::ENOENT)?;
-                let label = NAMESPACES.get(at).copied().unwrap_or_default();
-                let label = label.strip_suffix("_for_children").unwrap_or(label);
-                let first = NAMESPACES.iter().position(|n| *n == label).unwrap_or(at);
-                let target = format!("{label}:[{}]", 4_026_531_834_usize.saturating_add(first));
-                Ok(super::link(self.number(name), self.owner(), move |asker| {
-                    who.traced(asker)?;
-                    Ok(target.clone().into_bytes())
+                let name = *NAMESPACES.iter().find(|n| n.as_bytes() == name).ok_or(Errno::ENOENT)?;
+                let find = move |asker: &Task| -> SysResult<Namespace> {
+                    let task = who.traced(asker)?;
+                    Namespace::of(&task, name.as_bytes()).ok_or(Errno::ENOENT.into())
+                };
+                Ok(Arc::new(Link {
+                    fs: FS,
+                    ino: self.number(name.as_bytes()),
+                    owner: self.owner(),
+                    text: Box::new(move |asker| Ok(find(asker)?.label().into_bytes())),
+                    follow: Some(Box::new(move |asker| Ok(Some(find(asker)?.place(asker))))),
                 }))
             }
             What::Process | What::Thread => self.entry(asker, name),
@@ -335,6 +340,7 @@ impl Dir {
 fn fd_text(asker: &Task, who: Who, fd: i32) -> SysResult<Vec<u8>> {
     let file = who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
     match &file.path {
+        Some(path) if nsfs::is_namespace(path.inode()) => Ok(file.ops.describe().into_bytes()),
         Some(path) => {
             let root = asker.kernel.vfs.root_of(asker)?;
             Ok(path.display(Some(&root)))

@@ -262,9 +262,10 @@ fn word(letter: char) -> &'static str {
 }
 
 /// status.
-pub(super) fn status(subject: &Subject) -> Vec<u8> {
+pub(super) fn status(asker: &Task, subject: &Subject) -> Vec<u8> {
     let process = &subject.process;
     let c = subject.creds();
+    let ns = asker.creds().ns.clone();
     let (ppid, pgid, sid) = {
         let tree = subject.kernel.tree.lock();
         tree.nodes.get(&process.pid).map_or((0, 0, 0), |n| (n.parent, n.pgid, n.sid))
@@ -286,10 +287,10 @@ pub(super) fn status(subject: &Subject) -> Vec<u8> {
     line("PPid", ppid.to_string());
     let tracer = task.and_then(|task| task.tracing.tracer()).map_or(0, |tracer| tracer.tid());
     line("TracerPid", tracer.to_string());
-    line("Uid", format!("{}\t{}\t{}\t{}", c.uid, c.euid, c.suid, c.fsuid));
-    line("Gid", format!("{}\t{}\t{}\t{}", c.gid, c.egid, c.sgid, c.fsgid));
+    line("Uid", [c.uid, c.euid, c.suid, c.fsuid].map(|id| ns.user(id).to_string()).join("\t"));
+    line("Gid", [c.gid, c.egid, c.sgid, c.fsgid].map(|id| ns.group(id).to_string()).join("\t"));
     line("FDSize", task.map_or(0, |t| t.files().numbers().last().map_or(0, |n| n + 1).max(64)).to_string());
-    line("Groups", c.groups.iter().map(|g| format!("{g} ")).collect::<String>() + " ");
+    line("Groups", c.groups.iter().map(|g| format!("{} ", ns.group(*g))).collect::<String>() + " ");
     line("NStgid", pid.to_string());
     line("NSpid", id.to_string());
     line("NSpgid", pgid.to_string());

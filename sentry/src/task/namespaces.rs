@@ -1,0 +1,152 @@
+//! The namespaces of a task (namespaces(7)).
+
+use super::Task;
+use super::creds::{ALL_CAPS, Creds, cap};
+use super::userns::UserNs;
+use crate::fail::{Fail, SysResult};
+use crate::kernel::Names;
+use crate::vfs::Vfs;
+use crate::vfs::mountns::MountNs;
+use crate::vfs::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use syscall_table::abi::clone::*;
+use syscall_table::errno::Errno;
+
+/// Host and domain name of a group of tasks (uts_namespaces(7)).
+pub struct UtsNs {
+    /// Number in /proc/PID/ns/uts.
+    pub ino: u64,
+    /// Who may change the names.
+    pub owner: Arc<UserNs>,
+    /// What sethostname(2) and setdomainname(2) change.
+    pub names: parking_lot::Mutex<Names>,
+}
+
+impl UtsNs {
+    /// The sandbox's.
+    pub fn first(names: Names) -> UtsNs {
+        UtsNs { ino: 0xefff_fffe, owner: UserNs::first(), names: parking_lot::Mutex::new(names) }
+    }
+
+    /// A new one with the same names.
+    pub fn copy(&self, owner: Arc<UserNs>) -> UtsNs {
+        let names = self.names.lock().clone();
+        UtsNs { ino: new_ino(), owner, names: parking_lot::Mutex::new(names) }
+    }
+}
+
+/// A number for a new namespace.
+pub fn new_ino() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(4_026_532_000);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Those of a task that are not its credentials'.
+#[derive(Clone)]
+pub struct Namespaces {
+    /// Mounts.
+    pub mnt: Arc<MountNs>,
+    /// Names.
+    pub uts: Arc<UtsNs>,
+}
+
+impl Namespaces {
+    /// The sandbox's.
+    pub fn first(vfs: &Vfs, uts: &Arc<UtsNs>) -> Namespaces {
+        Namespaces { mnt: vfs.first.clone(), uts: uts.clone() }
+    }
+}
+
+impl Task {
+    /// Its namespaces.
+    pub fn namespaces(&self) -> Namespaces {
+        self.namespaces.lock().clone()
+    }
+}
+
+/// Flags of namespaces that can be made.
+pub(crate) const MADE: u64 = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWUSER;
+/// Those that cannot.
+pub(crate) const LACKING: u64 = CLONE_NEWTIME | CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET;
+
+/// What a task in new namespaces has.
+pub(crate) struct New {
+    /// Its credentials, in a new user namespace.
+    pub(crate) creds: Option<Creds>,
+    /// Its namespaces.
+    pub(crate) namespaces: Namespaces,
+    /// Root and working directory, where they are in new mounts.
+    pub(crate) places: Option<(Path, Path)>,
+}
+
+/// Makes the namespaces that `flags` (CLONE_NEW*) ask for.
+///
+/// # Errors
+/// EPERM without the right, ENOSPC beyond the limits, EINVAL as a gap for kinds that there are not.
+pub(crate) fn make(task: &Task, flags: u64) -> SysResult<New> {
+    if flags & LACKING != 0 {
+        return Err(Fail::gap(Errno::EINVAL, format!("flags {:#x}: new namespace", flags & LACKING)));
+    }
+    let old = task.creds();
+    let vfs = &task.kernel.vfs;
+    let mut namespaces = task.namespaces();
+    let mut new = None;
+    if flags & CLONE_NEWUSER != 0 {
+        let root = vfs.root_of(task)?;
+        let top = namespaces.mnt.root().map(|mount| Path { dentry: mount.root.clone(), mount });
+        let chrooted = top.is_none_or(|top| !vfs.mounted(top).same(&root));
+        // Who has no name in its own namespace could get one that way.
+        if chrooted || !old.ns.knows(old.euid, old.egid) {
+            return Err(Errno::EPERM.into());
+        }
+        let ns = UserNs::below(&old, new_ino()).ok_or(Errno::ENOSPC)?;
+        new = Some(entering(&old, ns));
+    }
+    let creds = new.as_ref().unwrap_or(&old);
+    if flags & !CLONE_NEWUSER & MADE != 0 && !creds.has(cap::SYS_ADMIN) {
+        return Err(Errno::EPERM.into());
+    }
+    let owner = creds.ns.clone();
+    if flags & CLONE_NEWUTS != 0 {
+        namespaces.uts = Arc::new(namespaces.uts.copy(owner.clone()));
+    }
+    let mut places = None;
+    if flags & CLONE_NEWNS != 0 {
+        let old = (vfs.root_of(task)?, vfs.cwd_of(task)?);
+        let (mnt, moved) = vfs.copy_namespace(&namespaces.mnt, &owner, old)?;
+        namespaces.mnt = mnt;
+        places = Some(moved);
+    }
+    Ok(New { creds: new, namespaces, places })
+}
+
+/// Credentials of who enters a user namespace: all rights in it.
+pub(crate) fn entering(old: &Creds, ns: Arc<UserNs>) -> Creds {
+    Creds {
+        ns,
+        permitted: ALL_CAPS,
+        effective: ALL_CAPS,
+        bounding: ALL_CAPS,
+        inheritable: 0,
+        ambient: 0,
+        securebits: 0,
+        ..Creds::clone(old)
+    }
+}
+
+impl New {
+    /// Gives them to a task that nobody else shares root and working directory with.
+    pub(crate) fn enter(self, task: &Task) {
+        if let Some(creds) = self.creds {
+            *task.creds.lock() = Arc::new(creds);
+        }
+        let old = std::mem::replace(&mut *task.namespaces.lock(), self.namespaces);
+        drop(old);
+        if let Some((root, cwd)) = self.places {
+            let fs = task.fs();
+            fs.set_root(root);
+            fs.set_cwd(cwd);
+        }
+    }
+}
