@@ -60,6 +60,9 @@ pub fn mmap(
         _ => None,
     };
     let prot = super::personality::implied(cx, prot & (PROT_READ | PROT_WRITE | PROT_EXEC));
+    if prot & PROT_EXEC != 0 && file.as_ref().is_some_and(|file| file.no_exec()) {
+        return Err(Errno::EPERM.into());
+    }
     let source = match &file {
         Some(file) => source(file, prot, flags, offset)?,
         None => None,
