@@ -79,17 +79,20 @@ pub const KIND_OF_ADVICE: u8 = 11;
 /// A gate says what rt_sigaction would of a signal whose action is the default, if there are answers: its answer has
 /// bit n-1 set for each such signal n.
 pub const KIND_OF_ACTION: u8 = 12;
-/// Answers in a slot; those of rt_sigprocmask, set_robust_list and madvise are only counted.
-pub const OWN: usize = 11;
+/// The handler of the signal, to which a gate leaves it, keeps what sigaltstack gives in [`Slot::alt`], if there are
+/// answers and [`Slot::alt_valid`].
+pub const KIND_OF_ALTSTACK: u8 = 13;
+/// Answers in a slot; those of rt_sigprocmask, set_robust_list, madvise and sigaltstack are only counted.
+pub const OWN: usize = 12;
 /// The bit of [`Slot::mask`] that says that the gates may change it: that of SIGKILL, which no mask has.
 pub const LENT: u64 = 1 << 8;
 
 /// Calls with answers in a slot, in their order: getpid, gettid, getuid, geteuid, getgid, getegid, rseq, rt_sigprocmask,
-/// set_robust_list, madvise, rt_sigaction.
-pub const OWN_CALLS: [u32; OWN] = [39, 186, 102, 107, 104, 108, 334, 14, 273, 28, 13];
+/// set_robust_list, madvise, rt_sigaction, sigaltstack.
+pub const OWN_CALLS: [u32; OWN] = [39, 186, 102, 107, 104, 108, 334, 14, 273, 28, 13, 131];
 /// Calls that need all registers or host calls.
-const FULL: [u32; 22] =
-    [9, 10, 11, 12, 15, 25, 30, 56, 57, 58, 59, 60, 67, 131, 149, 151, 158, 231, 322, 329, 435, 453];
+const FULL: [u32; 21] =
+    [9, 10, 11, 12, 15, 25, 30, 56, 57, 58, 59, 60, 67, 149, 151, 158, 231, 322, 329, 435, 453];
 
 /// What a gate does with each of the first [`KINDS`] call numbers.
 pub const fn kinds() -> [u8; KINDS as usize] {
@@ -271,6 +274,12 @@ pub struct Slot {
     pub robust_given: AtomicU32,
     /// The head of the list.
     pub robust: AtomicU64,
+    /// Not 0: `alt` is the alternate stack.
+    pub alt_valid: AtomicU32,
+    /// Not 0: the task has changed it.
+    pub alt_given: AtomicU32,
+    /// Where the alternate stack begins, and how long it is; no flags. 0: there is none.
+    pub alt: [AtomicU64; 2],
     /// Blocked signals, while [`LENT`] is set.
     pub mask: AtomicU64,
     /// Answers that gates give by themselves.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 cases![
     forms, registers_kept, flags_kept, flags_while_signals_come, red_zone_kept, vector_kept, jump_to_the_instruction, both_forms_at_once, jump_behind_the_instruction, signal_storm,
     restart_at_a_site, eintr_at_a_site, fork_and_sites, threads_at_once, code_moved, code_rewritten, code_replaced, gs_claimed, execve_forgets,
-    own_ids_follow, masks, mask_while_signals_come, robust_lists, memory_dropped, memory_dropped_while_signals_come, actions_asked, actions_shared, constant_between
+    own_ids_follow, masks, mask_while_signals_come, robust_lists, memory_dropped, memory_dropped_while_signals_come, actions_asked, actions_shared, constant_between, altstacks, altstacks_inherited
 ];
 
 const OFTEN: usize = 200;
@@ -789,4 +789,101 @@ fn constant_between() {
         eq(sys!(SYS_rt_sigprocmask, SIG_SETMASK, &before, &mut after, 8), 0);
         eq(after, before | usr2);
     }
+}
+
+/// sigaltstack in a form that can be rewritten, and in one that cannot.
+fn altstack_calls() -> [Code; 2] {
+    let apart = [0xb8, 131, 0, 0, 0, 0x90, 0x0f, 0x05, 0x90, 0xc3];
+    [Code::new(&first(SYS_sigaltstack)), Code::new(&apart)]
+}
+
+const NO_ALTSTACK: [u64; 3] = [0, SS_DISABLE as u64, 0];
+static ON_STACK: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+extern "C" fn on_altstack(_: i32) {
+    let here = 0u8;
+    let mut now = [7u64; 3];
+    let asked = sys!(SYS_sigaltstack, 0, &mut now);
+    let changed = sys!(SYS_sigaltstack, &NO_ALTSTACK, 0);
+    for (to, value) in ON_STACK.iter().zip([&raw const here as u64, now[1], (asked * 1000 + changed) as u64]) {
+        to.store(value, SeqCst);
+    }
+}
+
+fn altstacks() {
+    let mut memory = vec![0u8; 1 << 16];
+    let at = memory.as_mut_ptr() as u64;
+    let plain = [at, 0, 1 << 16];
+    let _on = sig::with(SIGUSR1, on_altstack as *const () as usize, SA_ONSTACK);
+    let mut before = [0u64; 3];
+    eq(sys!(SYS_sigaltstack, 0, &mut before), 0);
+    for code in altstack_calls() {
+        let call = code.entry(0);
+        let set = |stack: &[u64; 3]| call(stack.as_ptr() as u64, 0, 0, 0);
+        let get = || {
+            let mut old = [7u64; 4];
+            eq(call(0, old.as_mut_ptr() as u64, 0, 0), 0);
+            eq(old[3], 7);
+            [old[0], old[1], old[2]]
+        };
+        let handled = || {
+            sig::raise(SIGUSR1);
+            let [sp, flags, results] = ON_STACK.each_ref().map(|word| word.load(SeqCst));
+            ((at..=at + (1 << 16)).contains(&sp), flags, results as i64)
+        };
+        for _ in 0..OFTEN {
+            eq(set(&plain), 0);
+            eq(get(), plain);
+            let mut old = [7u64; 3];
+            eq(call(NO_ALTSTACK.as_ptr() as u64, old.as_mut_ptr() as u64, 0, 0), 0);
+            eq((old, get()), (plain, NO_ALTSTACK));
+            // The mode counts as none; what is not needed is not looked at.
+            eq((set(&[at, 1, 4096]), get()), (0, [at, 0, 4096]));
+            eq((set(&[5, 2, 5]), get()), (0, NO_ALTSTACK));
+            eq(set(&[at, 0, 2047]), -i64::from(ENOMEM));
+            eq(set(&[at, 3, 4096]), -i64::from(EINVAL));
+            eq((call(1, 0, 0, 0), call(0, 1, 0, 0)), (-i64::from(EFAULT), -i64::from(EFAULT)));
+            eq(call(0, 0, 0, 0), 0);
+            // What was is told last.
+            eq((call(plain.as_ptr() as u64, 1, 0, 0), get()), (-i64::from(EFAULT), plain));
+        }
+        for _ in 0..50 {
+            eq((set(&plain), handled()), (0, (true, 1, -i64::from(EPERM))));
+            eq(get(), plain);
+            eq((set(&NO_ALTSTACK), handled()), (0, (false, 2, 0)));
+            // SS_AUTODISARM
+            let disarmed = [at, 1 << 31, 1 << 16];
+            eq((set(&disarmed), get()), (0, disarmed));
+            eq(handled(), (true, 2, 0));
+            eq((get(), set(&NO_ALTSTACK)), (disarmed, 0));
+        }
+    }
+    eq(sys!(SYS_sigaltstack, &before, 0), 0);
+}
+
+fn altstacks_inherited() {
+    let mut memory = vec![0u8; 1 << 16];
+    let plain = [memory.as_mut_ptr() as u64, 0, 1 << 16];
+    let mut before = [0u64; 3];
+    eq(sys!(SYS_sigaltstack, 0, &mut before), 0);
+    let now = || {
+        let mut old = [7u64; 3];
+        eq(sys!(SYS_sigaltstack, 0, &mut old), 0);
+        old
+    };
+    for code in altstack_calls() {
+        let call = code.entry(0);
+        for _ in 0..20 {
+            eq(call(plain.as_ptr() as u64, 0, 0, 0), 0);
+            in_child(|| eq(now(), plain));
+            eq(call(NO_ALTSTACK.as_ptr() as u64, 0, 0, 0), 0);
+            in_child(|| eq(now(), NO_ALTSTACK));
+            eq(call(plain.as_ptr() as u64, 0, 0, 0), 0);
+            // A thread begins without; Rust's own gives it one.
+            let other = std::thread::scope(|s| s.spawn(now).join().expect("a thread"));
+            check(other[0] != plain[0], "a thread has a stack of its own");
+            eq(now(), plain);
+        }
+    }
+    eq(sys!(SYS_sigaltstack, &before, 0), 0);
 }

@@ -312,7 +312,7 @@ pub trait Port {
 /// Numbers of the calls whose answers are the task's own affair: getpid, gettid, getuid, geteuid, getgid, getegid, rseq;
 /// rt_sigprocmask, which works on a [lent mask](TaskControl::lend_mask), set_robust_list, madvise, as far as it drops memory
 /// of which none [may be locked](Space::ask_advice), and rt_sigaction, whose answer has the bit of each signal with the
-/// default action.
+/// default action; and sigaltstack, which works on a [lent stack](TaskControl::lend_altstack).
 pub const OWN_CALLS: [u32; lazaret_shim::layout::OWN] = lazaret_shim::layout::OWN_CALLS;
 /// The place of rt_sigaction in [`OWN_CALLS`].
 pub const OWN_ACTION: usize = 10;
@@ -340,7 +340,8 @@ pub trait TaskControl: Send + Sync {
     /// runs guest code, at once after its next verdict if an event is being handled. Coalesces, never lost.
     fn kick(&self);
 
-    /// Answers of [`OWN_CALLS`], in their order (those of rt_sigprocmask, set_robust_list and madvise do not count), that the platform may give by itself
+    /// Answers of [`OWN_CALLS`], in their order (those of rt_sigprocmask, set_robust_list, madvise and
+    /// sigaltstack do not count), that the platform may give by itself
     /// from now on, until it is told [`no_answers`](Self::no_answers) or the task's
     /// space is replaced. The platform need not make use of them.
     fn answers(&self, _own: [u64; OWN_CALLS.len()]) {}
@@ -359,6 +360,16 @@ pub trait TaskControl: Send + Sync {
 
     /// The mask as it is now, taken back or left (`keep`); None if the task has spoilt it. To be asked of a lent mask.
     fn lent_mask(&self, _keep: bool) -> Option<u64> {
+        None
+    }
+
+    /// Lets the platform replace the task's alternate signal stack as the task tells it: where it begins and its length,
+    /// 0 for none. `None`: no more, for it is one with flags. Forgets what was given before.
+    fn lend_altstack(&self, _stack: Option<[u64; 2]>) {}
+
+    /// The stack that the task gave since it was lent or this was asked last. Anything, if the guest forges it. To be asked
+    /// while the task is in the sentry.
+    fn altstack(&self) -> Option<[u64; 2]> {
         None
     }
 

@@ -68,10 +68,11 @@ pub(crate) fn push(
     if action.sa_flags & SA_RESTORER == 0 {
         return Err(Failed::Memory);
     }
-    let (old_mask, altstack, fault) = {
+    let altstack = task.altstack();
+    let (old_mask, fault) = {
         let mut signals = task.signals.lock();
         let old = signals.saved_mask.take().unwrap_or(signals.mask);
-        (old, signals.altstack, std::mem::take(&mut signals.fault))
+        (old, std::mem::take(&mut signals.fault))
     };
     let xstate = port.xstate()?;
 
@@ -138,9 +139,9 @@ pub(crate) fn push(
         let mut signals = task.signals.lock();
         let own = if action.sa_flags & SA_NODEFER != 0 { 0 } else { bit(info.si_signo) };
         signals.mask = (signals.mask | action.sa_mask.sig | own) & !UNMASKABLE;
-        if altstack.ss_flags & SS_AUTODISARM != 0 {
-            signals.altstack = NO_STACK;
-        }
+    }
+    if altstack.ss_flags & SS_AUTODISARM != 0 {
+        task.set_altstack(NO_STACK);
     }
     mask::refresh(task);
     Ok(())
@@ -177,16 +178,18 @@ pub(crate) fn pop(task: &Arc<Task>, port: &mut dyn Port) -> Result<(), Failed> {
         port.set_xstate(&state)?;
     }
     port.set_regs(&regs)?;
-    {
-        let mut signals = task.signals.lock();
-        signals.mask = frame.uc.uc_sigmask.sig & !UNMASKABLE;
-        // As Linux: a stack that cannot be set is no reason to fail the return.
-        let stack = frame.uc.uc_stack;
-        if stack.ss_flags & SS_DISABLE != 0 {
-            signals.altstack = NO_STACK;
-        } else if stack.ss_size >= MINSIGSTKSZ && !on_stack(&signals.altstack, regs.rsp) {
-            signals.altstack = Stack { ss_flags: stack.ss_flags & SS_AUTODISARM, ..stack };
-        }
+    task.signals.lock().mask = frame.uc.uc_sigmask.sig & !UNMASKABLE;
+    // As Linux: a stack that cannot be set is no reason to fail the return.
+    let (now, stack) = (task.altstack(), frame.uc.uc_stack);
+    let back = if stack.ss_flags & SS_DISABLE != 0 {
+        NO_STACK
+    } else if stack.ss_size >= MINSIGSTKSZ && !on_stack(&now, regs.rsp) {
+        Stack { ss_flags: stack.ss_flags & SS_AUTODISARM, ..stack }
+    } else {
+        now
+    };
+    if back != now {
+        task.set_altstack(back);
     }
     mask::refresh(task);
     Ok(())

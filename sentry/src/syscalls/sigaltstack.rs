@@ -10,7 +10,7 @@ use syscall_table::errno::Errno;
 
 pub fn sigaltstack(cx: &mut Cx, ss: In<Stack>, old_ss: Out<Stack>) -> SysResult {
     let sp = cx.port()?.regs()?.rsp;
-    let old = cx.task.signals.lock().altstack;
+    let old = cx.task.altstack();
     let inside = on_stack(&old, sp);
     if !ss.is_null() {
         let new: Stack = cx.read_value(ss.addr())?;
@@ -23,7 +23,7 @@ pub fn sigaltstack(cx: &mut Cx, ss: In<Stack>, old_ss: Out<Stack>) -> SysResult 
             0 | SS_ONSTACK => Stack { ss_flags: new.ss_flags & SS_AUTODISARM, __pad: 0, ..new },
             _ => return Err(Errno::EINVAL.into()),
         };
-        cx.task.signals.lock().altstack = stack;
+        cx.task.set_altstack(stack);
     }
     if !old_ss.is_null() {
         let flags = if inside { SS_ONSTACK } else { 0 };

@@ -182,6 +182,8 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     let own_memory = !has(CLONE_VM);
     let files = parent.files();
     let fs = parent.fs();
+    // What it gave to sigaltstack.
+    parent.altstack();
     let signals = parent.signals.look().inherit(own_memory || has(CLONE_VFORK));
     let child = Task::new(
         &kernel,

@@ -289,10 +289,7 @@ fn detach(task: &Arc<Task>, gain: &Gain) -> SysResult<()> {
     task.dispatch.clear();
     let sighand = process.sighand().after_exec();
     *process.sighand.lock() = Arc::new(sighand);
-    {
-        let mut signals = task.signals.lock();
-        signals.altstack = NO_STACK;
-    }
+    task.set_altstack(NO_STACK);
     become_new(task, gain);
     let files = task.files();
     // Shared with another process (CLONE_FILES): execve unshares.

@@ -26,7 +26,7 @@ use crate::kernel::Kernel;
 use crate::mm::Mm;
 use crate::run::Call;
 use crate::signal::lent::Signals;
-use crate::signal::{SharedPending, SigHand, TaskSignals};
+use crate::signal::{NO_STACK, SharedPending, SigHand, TaskSignals};
 use crate::sync::{Level, Lock};
 use crate::vfs::fdtable::FdTable;
 use crate::vfs::fscontext::FsContext;
@@ -36,6 +36,7 @@ use limits::Limits;
 use platform::{Event, Port, Space, TaskControl, TaskSink, Verdict};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use syscall_table::abi::{MINSIGSTKSZ, SS_AUTODISARM, Stack};
 
 /// A guest thread.
 pub struct Task {
@@ -419,8 +420,9 @@ impl Task {
             let (pid, tid) = (self.process.pid as u64, self.tid() as u64);
             let no_rseq = -i64::from(syscall_table::errno::Errno::ENOSYS.raw());
             let no_rseq = no_rseq as u64;
-            self.control().answers([pid, tid, uid, euid, gid, egid, no_rseq, 0, 0, 0, 0]);
+            self.control().answers([pid, tid, uid, euid, gid, egid, no_rseq, 0, 0, 0, 0, 0]);
             self.tell_actions();
+            self.set_altstack(self.altstack());
             // Another thread may give this one filters at any time.
             if !self.answers_itself() {
                 self.control().no_answers();
@@ -441,6 +443,29 @@ impl Task {
             }
             self.control().answer(platform::OWN_ACTION, untouched);
             told = Some(untouched);
+        }
+    }
+
+    /// The alternate signal stack. To be asked while the task is in the sentry.
+    pub(crate) fn altstack(&self) -> Stack {
+        let given = self.control.get().and_then(|control| control.altstack());
+        let mut signals = self.signals.look();
+        match given {
+            Some([_, 0]) => signals.altstack = NO_STACK,
+            Some([ss_sp, ss_size]) if ss_size >= MINSIGSTKSZ => {
+                signals.altstack = Stack { ss_sp, ss_flags: 0, __pad: 0, ss_size };
+            }
+            _ => {}
+        }
+        signals.altstack
+    }
+
+    /// Replaces it. The platform takes changes of one without flags.
+    pub(crate) fn set_altstack(&self, stack: Stack) {
+        self.signals.look().altstack = stack;
+        let plain = stack.ss_flags & SS_AUTODISARM == 0;
+        if let Some(control) = self.control.get() {
+            control.lend_altstack(plain.then_some([stack.ss_sp, stack.ss_size]));
         }
     }
 

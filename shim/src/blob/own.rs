@@ -3,12 +3,13 @@
 use crate::gate::{DONTNEED, KINDS_OF_CALLS};
 use crate::host;
 use crate::layout::*;
-use crate::task::{Context, R10, RAX, RDI, RDX, RIP, RSI};
+use crate::task::{Context, R10, RAX, RDI, RDX, RIP, RSI, RSP};
 use core::arch::global_asm;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 const _: () = assert!(KIND_OF_ROBUST == KIND_OF_MASK + 1 && KIND_OF_ADVICE == KIND_OF_ROBUST + 1);
-const _: () = assert!(KIND_OF_ACTION == KIND_OF_ADVICE + 1 && (KIND_OF_ACTION - KIND_OF_OWN) as usize == OWN - 1);
+const _: () = assert!(KIND_OF_ACTION == KIND_OF_ADVICE + 1 && KIND_OF_ALTSTACK == KIND_OF_ACTION + 1);
+const _: () = assert!((KIND_OF_ALTSTACK - KIND_OF_OWN) as usize == OWN - 1);
 
 // Accesses to guest memory that may fault: the handler then goes on at the failure.
 global_asm!(
@@ -81,7 +82,7 @@ pub fn answer(nr: u32, slot: &Slot, context: &mut Context) -> bool {
     if kind != KIND_OF_MASK && !valid || kind == KIND_OF_MASK && slot.mask.load(Relaxed) & LENT == 0 {
         return false;
     }
-    if is_due(slot, context.mctx[RIP]) {
+    if kind != KIND_OF_ALTSTACK && is_due(slot, context.mctx[RIP]) {
         return false;
     }
     let own = slot.own.get(index).map_or(0, |word| word.load(Relaxed));
@@ -97,6 +98,7 @@ pub fn answer(nr: u32, slot: &Slot, context: &mut Context) -> bool {
         }
         KIND_OF_ADVICE if advise(context) => 0,
         KIND_OF_ACTION if is_default(own, context) => 0,
+        KIND_OF_ALTSTACK if altstack(slot, context) => 0,
         KIND_OF_OWN..KIND_OF_MASK => own,
         _ => return false,
     };
@@ -141,6 +143,46 @@ fn is_default(own: u64, context: &Context) -> bool {
     }
     // SAFETY: a fault is caught; where the guest says, which could write there itself.
     (0..4).all(|word| unsafe { store(old + word * 8, 0) }.failed == 0)
+}
+
+/// sigaltstack with nothing but a plain stack or none. False: the sentry does it.
+fn altstack(slot: &Slot, context: &Context) -> bool {
+    const DISABLE: u64 = 2;
+    const LEAST: u64 = 2048;
+    let [new, old, sp] = [RDI, RSI, RSP].map(|at| context.mctx[at]);
+    let [at, len] = [0, 1].map(|word: usize| slot.alt[word].load(Relaxed));
+    if slot.alt_valid.load(Relaxed) == 0 || len != 0 && sp.wrapping_sub(at) <= len {
+        return false;
+    }
+    let mut change = None;
+    if new != 0 {
+        // SAFETY: faults are caught.
+        let [start, flags, size] = [0, 8, 16].map(|word| unsafe { load(new.wrapping_add(word)) });
+        if start.failed | flags.failed | size.failed != 0 {
+            return false;
+        }
+        change = match flags.value as u32 {
+            2 => Some([0, 0]),
+            0 | 1 if size.value >= LEAST => Some([start.value, size.value]),
+            _ => return false,
+        };
+    }
+    if old != 0 {
+        let told = [at, if len == 0 { DISABLE } else { 0 }, len];
+        for (place, value) in [0, 8, 16].into_iter().zip(told) {
+            // SAFETY: as above; where the guest says, which could write there itself.
+            if unsafe { store(old.wrapping_add(place), value) }.failed != 0 {
+                return false;
+            }
+        }
+    }
+    if let Some(change) = change {
+        for (word, value) in slot.alt.iter().zip(change) {
+            word.store(value, Relaxed);
+        }
+        slot.alt_given.store(1, SeqCst);
+    }
+    true
 }
 
 /// rt_sigprocmask on the mask in the slot. None: the sentry does it, and finds what is wrong.

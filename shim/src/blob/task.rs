@@ -27,6 +27,7 @@ pub const RDI: usize = 8;
 pub const RSI: usize = 9;
 pub const RDX: usize = 12;
 pub const RAX: usize = 13;
+pub const RSP: usize = 15;
 pub const RIP: usize = 16;
 pub const RFLAGS: usize = 17;
 

@@ -137,6 +137,8 @@ impl Task {
         bind.words().own_valid.store(0, Relaxed);
         bind.words().mask.store(0, Relaxed);
         bind.words().robust_given.store(0, Relaxed);
+        bind.words().alt_valid.store(0, Relaxed);
+        bind.words().alt_given.store(0, Relaxed);
         // From here on the process does not end with the task that made this one.
         if bind.process.adopt(bind.slot, &task).is_err() {
             task.host_ended(&bind.process, bind.process.ended().unwrap_or(libc::SIGKILL));
@@ -370,6 +372,23 @@ impl TaskControl for Task {
         let word = &st.bind.words().mask;
         let mask = if keep { word.load(SeqCst) } else { word.swap(0, SeqCst) };
         (mask & layout::LENT != 0).then_some(mask & !layout::LENT)
+    }
+
+    fn lend_altstack(&self, stack: Option<[u64; 2]>) {
+        let st = self.lock();
+        let slot = st.bind.words();
+        for (word, value) in slot.alt.iter().zip(stack.unwrap_or_default()) {
+            word.store(value, Relaxed);
+        }
+        slot.alt_given.store(0, Relaxed);
+        slot.alt_valid.store(stack.is_some().into(), Release);
+    }
+
+    fn altstack(&self) -> Option<[u64; 2]> {
+        let st = self.lock();
+        let slot = st.bind.words();
+        (slot.alt_given.swap(0, Acquire) != 0)
+            .then(|| std::array::from_fn(|i| slot.alt.get(i).map_or(0, |word| word.load(Relaxed))))
     }
 
     fn robust_list(&self) -> Option<u64> {
