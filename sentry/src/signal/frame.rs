@@ -49,12 +49,14 @@ const HANDLER_CLEARS: u64 = 0x100 | 0x400 | 0x1_0000;
 /// eflags that sigreturn takes from the frame: AC, OF, DF, TF, SF, ZF, AF, PF, CF, RF.
 const RESTORED_FLAGS: u64 = 0x4_0000 | 0x800 | 0x400 | 0x100 | 0x80 | 0x40 | 0x10 | 0x4 | 0x1 | 0x1_0000;
 
-/// Whether an address lies on the alternate stack.
+/// Whether a stack pointer lies on the alternate stack, which then is in use: never so with SS_AUTODISARM.
 pub(crate) fn on_stack(stack: &Stack, sp: u64) -> bool {
-    stack.ss_flags & SS_AUTODISARM == 0
-        && stack.ss_size != 0
-        && sp > stack.ss_sp
-        && sp.wrapping_sub(stack.ss_sp) <= stack.ss_size
+    stack.ss_flags & SS_AUTODISARM == 0 && stack.ss_size != 0 && within(stack, sp)
+}
+
+/// Whether an address lies on the alternate stack.
+fn within(stack: &Stack, sp: u64) -> bool {
+    sp > stack.ss_sp && sp.wrapping_sub(stack.ss_sp) <= stack.ss_size
 }
 
 /// Builds a frame for the handler and makes `regs` enter it.
@@ -85,7 +87,7 @@ pub(crate) fn push(
     };
     let fp = top.wrapping_sub(xstate.0.len() as u64) & !63;
     let at = (fp.wrapping_sub(size_of::<RtSigframe>() as u64) & !15).wrapping_sub(8);
-    if (switches || nested) && !on_stack(&altstack, at) {
+    if (switches || nested) && !within(&altstack, at) {
         return Err(Failed::Memory);
     }
 
