@@ -99,7 +99,12 @@ impl<'a> Cx<'a> {
             return Ok(());
         }
         match &mut self.port {
-            Some(port) => port.write_mem(addr, data)?,
+            Some(port) => {
+                let left = self.task.leaves(&**port, addr, data.len()) && port.leave_write(addr, data);
+                if !left {
+                    port.write_mem(addr, data)?;
+                }
+            }
             None => self.task.space().write(addr, data)?,
         }
         Ok(())
@@ -149,6 +154,18 @@ impl<'a> Cx<'a> {
     pub fn read_cstr(&mut self, addr: u64, max: usize, too_long: Errno) -> SysResult<Vec<u8>> {
         let mut out = Vec::new();
         let mut at = addr;
+        if let Some(port) = &mut self.port {
+            let known = port.known(addr);
+            let end = known.iter().position(|b| *b == 0);
+            out.extend_from_slice(known.get(..end.unwrap_or(known.len())).unwrap_or_default());
+            at = at.checked_add(known.len() as u64).ok_or(Errno::EFAULT)?;
+            if out.len() > max {
+                return Err(too_long.into());
+            }
+            if end.is_some() {
+                return Ok(out);
+            }
+        }
         loop {
             // Up to the end of the page first: the string may end just before unmapped memory.
             let room = 4096 - (at & 4095) as usize;

@@ -123,6 +123,12 @@ impl<T: Copy> Lock<T> {
 }
 
 impl<T: ?Sized> Lock<T> {
+    /// Looks at the value, unless somebody holds the lock just now. Never waits, so the order does not matter as long as `f`
+    /// takes no lock.
+    pub fn glance<R>(&self, f: impl FnOnce(&T) -> R) -> Option<R> {
+        self.inner.try_lock().map(|value| f(&value))
+    }
+
     /// Takes the lock. Debug builds panic when the order is violated.
     #[track_caller]
     pub fn lock(&self) -> Guard<'_, T> {

@@ -64,6 +64,10 @@ pub const TABLE_OFFSET: u64 = 0x400;
 pub const FILTER_OFFSET: u64 = 0x3000;
 /// Call numbers that gates know.
 pub const KINDS: u64 = 512;
+/// Offset in slot 0 of one byte for each of them: the form in which data travels with a call, 0 if none does.
+pub const FORMS_OFFSET: u64 = 0x2400;
+/// Offset in slot 0 of one byte for each of them: the size of what an argument that travels points to.
+pub const UNITS_OFFSET: u64 = FORMS_OFFSET + KINDS;
 /// A gate hands the call over without a signal.
 pub const KIND_OF_LIGHT: u8 = 0;
 /// A gate raises SIGSYS: the call needs all registers.
@@ -74,6 +78,27 @@ pub const KIND_OF_OWN: u8 = 2;
 pub const KIND_OF_MASK: u8 = 9;
 /// A gate keeps what set_robust_list gives in [`Slot::robust`], if there are answers.
 pub const KIND_OF_ROBUST: u8 = 10;
+/// Bit of a form: the call is handed over together with what the argument with the number in the lower three bits points to.
+pub const FORM_OF_DATA: u8 = 0x80;
+/// Further bit of such a form: the argument that follows is a count of units.
+pub const DATA_COUNTED: u8 = 8;
+/// Further bit: it is a string, which travels in whole aligned words up to the one with its end.
+pub const DATA_STRING: u8 = 0x10;
+
+/// Where in a slot the bytes lie that travel with a request; their number is in [`Slot::req_kind`] above [`KIND_BITS`].
+pub const IN_OFFSET: u64 = DATA_OFFSET;
+/// Most of them.
+pub const IN_MAX: u64 = 0x400;
+/// Most of a string.
+pub const STRING_MAX: u64 = 256;
+/// Bits of [`Slot::req_kind`] that name the kind.
+pub const KIND_BITS: u32 = 16;
+/// Where in a slot the pieces lie that are written to guest memory with an answer [`REPLY_DATA`]: each an address and a length,
+/// one word each, and its bytes, filled up to whole words. Behind the last one comes a length of 0.
+pub const OUT_OFFSET: u64 = 0x2000;
+/// Most bytes of all pieces, with addresses and lengths.
+pub const OUT_MAX: u64 = 0x1400;
+
 /// A gate drops memory (MADV_DONTNEED) by the host call itself, if there are answers and [`Head::ask_advice`] is 0.
 pub const KIND_OF_ADVICE: u8 = 11;
 /// A gate says what rt_sigaction would of a signal whose action is the default, if there are answers: its answer has
@@ -172,6 +197,8 @@ pub const REPLY_CALLS: u32 = 4;
 pub const REPLY_RING: u32 = 5;
 /// End the thread.
 pub const REPLY_EXIT: u32 = 6;
+/// As [`REPLY_RETURN`], once the pieces at [`OUT_OFFSET`] are in guest memory; the value is EFAULT if they cannot be.
+pub const REPLY_DATA: u32 = 7;
 /// With any other reply: run the batch first, and go on with the reply only if no call of it but close fails.
 pub const CALLS_FIRST: u32 = 0x100;
 
@@ -223,7 +250,7 @@ pub struct Slot {
 
     /// Number of the request.
     pub req_seq: AtomicU32,
-    /// Host signal number or `KIND_`.
+    /// Host signal number or `KIND_`, and above [`KIND_BITS`] how many bytes at [`IN_OFFSET`] travel with it.
     pub req_kind: AtomicU32,
     /// System call number.
     pub req_nr: AtomicU64,

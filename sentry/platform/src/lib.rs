@@ -221,6 +221,24 @@ pub trait Port {
         let _ = self.write_mem(addr, &value.to_le_bytes());
     }
 
+    /// Bytes of the task's memory from `addr` on that travelled with the event: as many as are known, and what the memory
+    /// held when the task called.
+    fn known(&mut self, _addr: u64) -> &[u8] {
+        &[]
+    }
+
+    /// Whether [`leave_write`](Self::leave_write) would take so many bytes.
+    fn may_leave(&self, _len: usize) -> bool {
+        false
+    }
+
+    /// Lets a write travel with the verdict, if that can be done: whoever looks at the memory in another way may see it
+    /// later than the call's end, and a fault is no more than the call's EFAULT. For memory that the caller knows to
+    /// be writable.
+    fn leave_write(&mut self, _addr: u64, _data: &[u8]) -> bool {
+        false
+    }
+
     /// From now on [`mmap`](Self::mmap), [`munmap`](Self::munmap), [`mprotect`](Self::mprotect) and
     /// [`madvise`](Self::madvise) may be left to the task, which makes them in this order on its way back to guest
     /// code; their success means nothing then, and a failure comes as [`Event::Failed`]. What reads or changes the

@@ -1,7 +1,8 @@
 //! The areas of an address space, by address. Records only: the host calls are [`super::Mm`]'s.
 
-use super::area::Area;
+use super::area::{Area, Backing};
 use std::collections::BTreeMap;
+use syscall_table::abi::mmap::PROT_WRITE;
 
 /// Page size.
 pub const PAGE: u64 = 4096;
@@ -88,6 +89,16 @@ impl Layout {
         let first = self.find(start).map_or(start, |(at, _)| at);
         let mut met = self.areas.range(first..end);
         met.any(|(_, area)| area.file().is_some_and(|file| file.no_exec()))
+    }
+
+    /// Whether the range lies in one area of private writable memory that is no file's: whoever may write there finds a
+    /// page, and nobody else sees it.
+    pub fn plain(&self, addr: u64, len: usize) -> bool {
+        let Some(end) = addr.checked_add(len as u64) else { return false };
+        self.find(addr).is_some_and(|(_, area)| {
+            let private = matches!(area.backing, Backing::Anonymous) && !area.shared;
+            end <= area.end && private && area.prot & PROT_WRITE != 0
+        })
     }
 
     /// All areas by ascending address.

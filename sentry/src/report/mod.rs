@@ -134,6 +134,11 @@ impl Report {
         count(&mut found.denials, key, &mut found.dropped);
     }
 
+    /// Whether lines are written for calls.
+    pub fn traces(&self) -> bool {
+        self.trace.is_some()
+    }
+
     /// A call begins.
     #[inline]
     pub fn trace_enter(&self, task: &Task, call: &Call) {

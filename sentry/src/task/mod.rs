@@ -384,6 +384,15 @@ impl Task {
         self.mm.lock().clone()
     }
 
+    /// Whether what a call writes to the task's memory may get there on the task's way back. Not if somebody looks
+    /// at it before.
+    pub(crate) fn leaves(&self, port: &dyn platform::Port, addr: u64, len: usize) -> bool {
+        port.may_leave(len)
+            && !self.kernel.report.traces()
+            && !self.tracing.is_traced()
+            && self.mm().layout.glance(|layout| layout.plain(addr, len)) == Some(true)
+    }
+
     /// The host side of the current address space.
     pub fn space(&self) -> Arc<dyn Space> {
         self.mm().space.clone()

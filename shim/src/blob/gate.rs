@@ -8,14 +8,18 @@
 //! What an interrupt finds here is cleared up by [`settle`]: before the request is posted the call has not begun and
 //! the task is put back to the site; afterwards it is over when its answer is there, and else left alone.
 
+use crate::data;
 use crate::layout::*;
-use crate::task::{Context, R11, RAX, RDI, RFLAGS, RIP};
+use crate::task::{Context, R11, RAX, RDI, RDX, RFLAGS, RIP, RSI};
 use core::arch::global_asm;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 const _: () = assert!(CTL + TABLE_OFFSET == 0x7fff_c100_0400 && size_of::<Head>() as u64 <= TABLE_OFFSET);
 const _: () = assert!(TABLE_OFFSET + SITES * GATE_SIZE <= FILTER_OFFSET && FILTER_OFFSET < SLOT_SIZE);
+const _: () = assert!(CTL + FORMS_OFFSET == 0x7fff_c100_2400 && TABLE_OFFSET + SITES * GATE_SIZE <= FORMS_OFFSET);
+const _: () = assert!(UNITS_OFFSET == FORMS_OFFSET + KINDS && UNITS_OFFSET + KINDS <= FILTER_OFFSET);
+const _: () = assert!(OUT_OFFSET + OUT_MAX <= SLOT_SIZE);
 const _: () = assert!(GATES == 0x7fff_c020_0000 && size_of::<Site>() == 32 && GATE_SIZE == 32);
 
 global_asm!(
@@ -114,6 +118,10 @@ global_asm!(
     "cmp ecx, 1",
     "je lz_trap",
     "ja lz_own",
+    "lea rcx, [rip + lz_forms]",
+    "movzx ecx, byte ptr [rcx + rax]",
+    "test ecx, ecx",
+    "jnz lz_data",
     "lz_hand:",
     "mov gs:[{args}], rdi",
     "mov gs:[{args} + 8], rsi",
@@ -123,6 +131,7 @@ global_asm!(
     "mov gs:[{args} + 40], r9",
     "mov dword ptr gs:[{kind}], {kind_light}",
     "mov gs:[{site}], r11d",
+    "lz_post:",
     "mov ecx, gs:[{req_seq}]",
     "add ecx, 1",
     "xchg gs:[{req_seq}], ecx",
@@ -159,6 +168,7 @@ global_asm!(
     "mov ecx, gs:[{rsp_kind}]",
     "cmp ecx, {reply_return}",
     "jne 6f",
+    "lz_value:",
     "mov rcx, gs:[{value}]",
     "mov rax, gs:[{flags}]",
     "mov r11d, gs:[{site}]",
@@ -181,6 +191,8 @@ global_asm!(
     "jmp 3b",
     // Anything else than a value: reported anew, with all registers.
     "6:",
+    "cmp ecx, {reply_data}",
+    "je lz_out",
     "cmp ecx, {reply_exit}",
     "je 9f",
     "mov rcx, gs:[{nr}]",
@@ -194,6 +206,46 @@ global_asm!(
     "xor edi, edi",
     "syscall",
     "ud2",
+    // Pieces of guest memory come with the answer. An interrupt begins anew with them.
+    "lz_out:",
+    "xor r11d, r11d",
+    "lz_out_live:",
+    "2:",
+    "mov rdi, gs:[{out} + r11]",
+    "mov edx, gs:[{out} + r11 + 8]",
+    "add r11d, 16",
+    "test edx, edx",
+    "jz lz_out_done",
+    "xor ecx, ecx",
+    "cmp edx, 8",
+    "jb 4f",
+    "3:",
+    "mov rax, gs:[{out} + r11 + rcx]",
+    "mov [rdi + rcx], rax",
+    "add ecx, 8",
+    "lea esi, [rcx + 8]",
+    "cmp esi, edx",
+    "jbe 3b",
+    "lea rsi, [r11 + rdx]",
+    "mov rax, gs:[{out} + rsi - 8]",
+    "mov [rdi + rdx - 8], rax",
+    "jmp 7f",
+    "4:",
+    "lea rsi, [r11 + rcx]",
+    "mov al, gs:[{out} + rsi]",
+    "mov [rdi + rcx], al",
+    "inc ecx",
+    "cmp ecx, edx",
+    "jb 4b",
+    "7:",
+    "lea r11d, [r11 + rdx + 7]",
+    "and r11d, -8",
+    "jmp 2b",
+    "lz_out_done:",
+    "mov rdi, gs:[{args}]",
+    "mov rsi, gs:[{args} + 8]",
+    "mov rdx, gs:[{args} + 16]",
+    "jmp lz_value",
     // The answer is in the slot already.
     "lz_own:",
     "cmp ecx, {kind_mask}",
@@ -337,6 +389,99 @@ global_asm!(
     "sahf",
     "mov rax, rcx",
     "jmp lz_plain_b",
+    // What an argument points to travels with the request. A fault ends the copy: the sentry then looks for itself.
+    "lz_data:",
+    "mov gs:[{args}], rdi",
+    "mov gs:[{args} + 8], rsi",
+    "mov gs:[{args} + 16], rdx",
+    "mov gs:[{args} + 24], r10",
+    "mov gs:[{args} + 32], r8",
+    "mov gs:[{args} + 40], r9",
+    "mov gs:[{site}], r11d",
+    "lz_data_live:",
+    "mov edx, ecx",
+    "and ecx, 7",
+    "mov rsi, gs:[{args} + rcx * 8]",
+    "test rsi, rsi",
+    "jz lz_data_none",
+    "test dl, {string}",
+    "jnz 6f",
+    "lea r11, [rip + lz_units]",
+    "movzx edi, byte ptr [r11 + rax]",
+    "test dl, {counted}",
+    "jz 2f",
+    "mov rdx, gs:[{args} + rcx * 8 + 8]",
+    "cmp rdx, {in_max}",
+    "ja lz_data_none",
+    "imul edi, edx",
+    "2:",
+    "mov edx, edi",
+    "lea ecx, [rdx - 1]",
+    "cmp ecx, {in_max}",
+    "jae lz_data_none",
+    "xor ecx, ecx",
+    "cmp edx, 8",
+    "jb 4f",
+    "3:",
+    "mov rax, [rsi + rcx]",
+    "mov gs:[{inward} + rcx], rax",
+    "add ecx, 8",
+    "lea eax, [rcx + 8]",
+    "cmp eax, edx",
+    "jbe 3b",
+    "mov rax, [rsi + rdx - 8]",
+    "mov gs:[{inward} + rdx - 8], rax",
+    "jmp 9f",
+    "4:",
+    "mov al, [rsi + rcx]",
+    "mov gs:[{inward} + rcx], al",
+    "inc ecx",
+    "cmp ecx, edx",
+    "jb 4b",
+    "jmp 9f",
+    // A string, by aligned words, which lie in one page each; bytes before its start are no end.
+    "6:",
+    "mov ecx, esi",
+    "shl ecx, 3",
+    "and rsi, -8",
+    "mov eax, 1",
+    "shl rax, cl",
+    "dec rax",
+    "mov rdx, [rsi]",
+    "mov gs:[{inward}], rdx",
+    "or rdx, rax",
+    "xor ecx, ecx",
+    "movabs rax, 0x0101010101010101",
+    "movabs rdi, 0x8080808080808080",
+    "7:",
+    "mov r11, rdx",
+    "sub r11, rax",
+    "not rdx",
+    "and r11, rdx",
+    "test r11, rdi",
+    "jnz 8f",
+    "add ecx, 8",
+    "cmp ecx, {string_max}",
+    "jae lz_data_none",
+    "mov rdx, [rsi + rcx]",
+    "mov gs:[{inward} + rcx], rdx",
+    "jmp 7b",
+    "8:",
+    "lea edx, [rcx + 8]",
+    "9:",
+    "shl edx, {kind_bits}",
+    "or edx, {kind_light}",
+    "jmp 2f",
+    "lz_data_none:",
+    "mov edx, {kind_light}",
+    "2:",
+    "mov dword ptr gs:[{kind}], edx",
+    "mov rdi, gs:[{args}]",
+    "mov rsi, gs:[{args} + 8]",
+    "mov rdx, gs:[{args} + 16]",
+    "mov r11d, gs:[{site}]",
+    "jmp lz_post",
+    "lz_data_end:",
     "lz_light_end:",
     sites = const SITES,
     ctl_high = const CTL >> 24,
@@ -347,6 +492,13 @@ global_asm!(
     args = const offset_of!(Slot, req_args),
     kind = const offset_of!(Slot, req_kind),
     kind_light = const KIND_LIGHT,
+    kind_bits = const KIND_BITS,
+    string = const DATA_STRING,
+    counted = const DATA_COUNTED,
+    inward = const IN_OFFSET,
+    in_max = const IN_MAX,
+    string_max = const STRING_MAX,
+    out = const OUT_OFFSET,
     site = const offset_of!(Slot, light_site),
     light_seq = const offset_of!(Slot, light_seq),
     req_seq = const offset_of!(Slot, req_seq),
@@ -372,6 +524,7 @@ global_asm!(
     robust_given = const offset_of!(Slot, robust_given),
     doorbell = const DOORBELL,
     reply_return = const REPLY_RETURN,
+    reply_data = const REPLY_DATA,
     reply_exit = const REPLY_EXIT,
     gate_trap = const GATE_TRAP,
     spins = const SPINS,
@@ -396,6 +549,8 @@ unsafe extern "C" {
     static lz_common: u8;
     static lz_nr_saved: u8;
     static lz_posted: u8;
+    static lz_out_live: u8;
+    static lz_out_done: u8;
     static lz_own: u8;
     static lz_mask_live: u8;
     static lz_mask_tried: u8;
@@ -406,6 +561,9 @@ unsafe extern "C" {
     static lz_robust: u8;
     static lz_zero: u8;
     static lz_trap: u8;
+    static lz_data_live: u8;
+    static lz_data_none: u8;
+    static lz_data_end: u8;
     static lz_light_end: u8;
 }
 
@@ -450,6 +608,13 @@ fn set_flags(context: &mut Context, ax: u64) {
     *flags = (*flags & !0x8d5) | (ax >> 8 & 0xd5) | (ax & 1) << 11;
 }
 
+/// Gives the argument registers back that a gate uses for its copies.
+fn restore(context: &mut Context, slot: &Slot) {
+    for (to, from) in [RDI, RSI, RDX].into_iter().zip(&slot.req_args) {
+        context.mctx[to] = from.load(Relaxed);
+    }
+}
+
 /// Makes what a signal interrupted presentable.
 #[inline(never)]
 pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
@@ -479,10 +644,23 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
     }
     let at = |label: *const u8| label as u64;
     let inside = at(&raw const lz_light_start)..at(&raw const lz_light_end);
-    let masking = rip >= at(&raw const lz_mask_live) && rip < at(&raw const lz_others);
-    if masking && (signo == 11 || signo == 7) {
-        // The sentry finds out what is wrong with the pointer.
-        context.mctx[RIP] = at(&raw const lz_mask_hand);
+    let within = |from: *const u8, to: *const u8| rip >= at(from) && rip < at(to);
+    let masking = within(&raw const lz_mask_live, &raw const lz_others);
+    let carrying = within(&raw const lz_data_live, &raw const lz_data_end);
+    if signo == 11 || signo == 7 {
+        // The sentry finds out what is wrong with a pointer that it reads from; it has looked at those it writes to, so
+        // the memory has changed since.
+        let on = if masking {
+            &raw const lz_mask_hand
+        } else if carrying {
+            &raw const lz_data_none
+        } else if within(&raw const lz_out_live, &raw const lz_out_done) {
+            slot.rsp_value.store(data::FAULT, Relaxed);
+            &raw const lz_out_done
+        } else {
+            return Found::Guest;
+        };
+        context.mctx[RIP] = at(on);
         return Found::Midway;
     }
     if !inside.contains(&rip) || !(interrupt || step) {
@@ -493,24 +671,27 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
     }
     if rip >= at(&raw const lz_posted) && rip < at(&raw const lz_own) {
         let answered = slot.rsp_seq.load(Acquire) == slot.req_seq.load(Relaxed);
-        if !answered || slot.rsp_kind.load(Relaxed) != REPLY_RETURN {
+        let kind = slot.rsp_kind.load(Relaxed);
+        if !answered || (kind != REPLY_RETURN && kind != REPLY_DATA) {
             return Found::Midway;
         }
-        context.mctx[RAX] = slot.rsp_value.load(Relaxed);
-        context.mctx[RDI] = slot.req_args[0].load(Relaxed);
+        context.mctx[RAX] = data::value(slot, kind);
+        restore(context, slot);
         set_flags(context, slot.light_flags.load(Relaxed));
         context.mctx[RIP] = behind(site(u64::from(slot.light_site.load(Relaxed)) / GATE_SIZE));
         return Found::Guest;
     }
-    let within = |from: *const u8, to: *const u8| rip >= at(from) && rip < at(to);
     let advised = within(&raw const lz_advice_made, &raw const lz_robust);
     if advised && context.mctx[RAX] != 0 {
         // It goes to the sentry.
         return Found::Midway;
     }
-    let kept = masking || advised;
+    let kept = masking || advised || carrying;
     let used = if kept { u64::from(slot.light_site.load(Relaxed)) } else { context.mctx[R11] };
     let site = site(used / GATE_SIZE);
+    if carrying {
+        restore(context, slot);
+    }
     let tried = rip == at(&raw const lz_mask_tried) && context.mctx[RFLAGS] & ZERO_FLAG != 0;
     let done = within(&raw const lz_mask_done, &raw const lz_mask_hand)
         || within(&raw const lz_zero, &raw const lz_trap);

@@ -10,6 +10,7 @@
 mod layout;
 
 mod boot;
+mod data;
 mod forker;
 mod gate;
 mod host;

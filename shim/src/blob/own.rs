@@ -26,6 +26,11 @@ global_asm!(
     "mov [rdi], esi",
     "xor edx, edx",
     "ret",
+    "lz_guard_copy:",
+    "mov rcx, rdx",
+    "rep movsb",
+    "xor edx, edx",
+    "ret",
     "lz_guard_fail:",
     "mov edx, 1",
     "ret",
@@ -33,18 +38,20 @@ global_asm!(
 
 /// What an access gave, and whether it failed.
 #[repr(C)]
-struct Got {
-    value: u64,
-    failed: u64,
+pub struct Got {
+    pub value: u64,
+    pub failed: u64,
 }
 
 unsafe extern "C" {
     #[link_name = "lz_guard_load"]
-    fn load(at: u64) -> Got;
+    pub fn load(at: u64) -> Got;
     #[link_name = "lz_guard_store"]
     fn store(at: u64, value: u64) -> Got;
     #[link_name = "lz_guard_store_half"]
     fn store_half(at: u64, value: u64) -> Got;
+    #[link_name = "lz_guard_copy"]
+    pub fn copy(to: u64, from: u64, len: u64) -> Got;
     static lz_guard: u8;
     static lz_guard_fail: u8;
 }

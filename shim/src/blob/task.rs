@@ -1,5 +1,6 @@
 //! A task: how it starts, and how it hands each event to the sentry.
 
+use crate::data;
 use crate::gate::{self, Found};
 use crate::host::{self, raw};
 use crate::own;
@@ -142,12 +143,13 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
         unsafe { host::sigreturn(context as *const Context as u64) }
     }
     slot.kept_xstate.store(if call { keep_xstate(info.syscall as u32, slot, context) } else { 0 }, Relaxed);
-    slot.req_kind.store(if rung { KIND_RUNG } else { signo as u32 }, Relaxed);
     slot.req_nr.store(u64::from(info.syscall as u32), Relaxed);
     // rdi, rsi, rdx, r10, r8, r9
     for (to, from) in slot.req_args.iter().zip([8, 9, 12, 2, 0, 1]) {
         to.store(context.mctx[from], Relaxed);
     }
+    let carried = if call { data::carry(info.syscall as u32, slot) } else { 0 };
+    slot.req_kind.store(if rung { KIND_RUNG } else { signo as u32 | carried << KIND_BITS }, Relaxed);
     slot.req_code.store(info.code as u32, Relaxed);
     slot.req_arch.store(info.arch, Relaxed);
     slot.req_addr.store(info.addr, Relaxed);
@@ -263,8 +265,8 @@ fn exchange(slot: &Slot, context: &mut Context, mut spin: bool) {
             kind &= !CALLS_FIRST;
         }
         match kind {
-            REPLY_RETURN => {
-                context.mctx[RAX] = slot.rsp_value.load(Relaxed);
+            REPLY_RETURN | REPLY_DATA => {
+                context.mctx[RAX] = data::value(slot, kind);
                 break;
             }
             REPLY_RESUME => break,

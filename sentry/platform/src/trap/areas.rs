@@ -51,5 +51,6 @@ impl Areas {
 fn fresh() -> io::Result<Ctl> {
     let ctl = Ctl::new()?;
     ctl.warm();
+    ctl.set_forms();
     Ok(ctl)
 }

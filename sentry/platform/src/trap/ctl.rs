@@ -3,6 +3,7 @@
 //! The guest writes these words at any time. Each is an atomic, loaded once into an owned value; meaning is given
 //! to the value, never to the word.
 
+use super::data::Words;
 use crate::hostcalls;
 use crate::{Abi, Exception, Regs, SyscallRequest};
 use lazaret_shim::layout::{self, Head, MCTX_WORDS, SITES, SLOT_SIZE, SLOTS, Site, Slot};
@@ -10,8 +11,8 @@ use memmap2::{MmapOptions, MmapRaw};
 use parking_lot::Mutex;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU64};
 
 /// A mapped shared area.
 pub struct Ctl {
@@ -54,6 +55,15 @@ impl Ctl {
         unsafe { &*self.map.as_mut_ptr().add(offset as usize).cast::<Slot>() }
     }
 
+    /// The words of a slot's data area from this offset in the slot on, which is below the slot's size.
+    pub fn words(&self, index: u32, offset: u64) -> &[AtomicU64] {
+        let at = u64::from(index.min(SLOTS - 1)) * SLOT_SIZE + layout::DATA_OFFSET;
+        // SAFETY: the data area of the slot is inside the mapping and aligned; otherwise as in `head`.
+        let words = unsafe { &*self.map.as_mut_ptr().add(at as usize).cast::<Words>() };
+        let skip = offset.saturating_sub(layout::DATA_OFFSET) / 8;
+        words.get(skip as usize..).unwrap_or_default()
+    }
+
     /// An entry of the table of rewritten sites.
     pub fn site(&self, index: usize) -> Option<&Site> {
         if index as u64 >= SITES {
@@ -75,18 +85,28 @@ impl Ctl {
         if !(512..=layout::KEPT_XSTATE_MAX as u32).contains(&len) || from == to {
             return false;
         }
-        for at in 0..u64::from(len.div_ceil(8)) {
-            self.data_word(to, at).store(self.data_word(from, at).load(Relaxed), Relaxed);
+        let words = self.words(to, layout::DATA_OFFSET).iter().zip(self.words(from, layout::DATA_OFFSET));
+        for (to, from) in words.take(len.div_ceil(8) as usize) {
+            to.store(from.load(Relaxed), Relaxed);
         }
         true
     }
 
-    /// A word of a slot's data; one past the end is the last.
-    fn data_word(&self, slot: u32, at: u64) -> &AtomicU64 {
-        let within = layout::DATA_OFFSET + (at * 8).min(layout::SLOT_SIZE - layout::DATA_OFFSET - 8);
-        let offset = u64::from(slot.min(SLOTS - 1)) * SLOT_SIZE + within;
-        // SAFETY: inside the mapping and aligned; an AtomicU64 is valid for any bytes; otherwise as in `head`.
-        unsafe { &*self.map.as_mut_ptr().add(offset as usize).cast::<AtomicU64>() }
+    /// Says what travels with calls, where the gates look for it.
+    pub fn set_forms(&self) {
+        for (nr, form) in super::data::FORMS.iter().enumerate() {
+            self.set(layout::FORMS_OFFSET, nr, form.kind);
+            self.set(layout::UNITS_OFFSET, nr, form.unit);
+        }
+    }
+
+    fn set(&self, table: u64, nr: usize, value: u8) {
+        if nr as u64 >= layout::KINDS {
+            return;
+        }
+        // SAFETY: inside slot 0; an AtomicU8 is valid for any byte; otherwise as in `head`.
+        let byte = unsafe { &*self.map.as_mut_ptr().add(table as usize + nr).cast::<AtomicU8>() };
+        byte.store(value, Relaxed);
     }
 
     /// Stores the base filter where the zygote installs it from.
@@ -123,10 +143,10 @@ impl Ctl {
 pub enum Request {
     /// A new thread reports.
     Started,
-    /// A system call.
-    Syscall(SyscallRequest),
+    /// A system call, and how many bytes travel with it.
+    Syscall(SyscallRequest, u32),
     /// A system call that came through a gate: without registers.
-    Light(SyscallRequest),
+    Light(SyscallRequest, u32),
     /// A processor exception.
     Exception(Exception),
     /// The interrupt signal.
@@ -148,11 +168,12 @@ pub fn mctx(slot: &Slot) -> [u64; MCTX_WORDS] {
 
 /// Copies the request out of a slot and gives it a meaning.
 pub fn decode(slot: &Slot) -> Request {
-    let kind = slot.req_kind.load(Relaxed);
+    let word = slot.req_kind.load(Relaxed);
+    let (kind, carried) = (word & ((1 << layout::KIND_BITS) - 1), word >> layout::KIND_BITS);
     match kind {
         layout::KIND_STARTED => Request::Started,
-        31 if slot.req_code.load(Relaxed) as i32 == SYS_SECCOMP => Request::Syscall(syscall(slot)),
-        layout::KIND_LIGHT => Request::Light(native(slot)),
+        31 if slot.req_code.load(Relaxed) as i32 == SYS_SECCOMP => Request::Syscall(syscall(slot), carried),
+        layout::KIND_LIGHT => Request::Light(native(slot), carried),
         4 | 5 | 7 | 8 | 11 | 31 => {
             let words = mctx(slot);
             Request::Exception(Exception {
@@ -279,7 +300,9 @@ pub fn fuzz_slot(data: &[u8]) {
     }
     // SAFETY: aligned, long enough, and a Slot is nothing but atomics.
     let slot = unsafe { &*place.as_ptr().cast::<Slot>() };
-    let _ = decode(slot);
+    if let Request::Light(request, len) | Request::Syscall(request, len) = decode(slot) {
+        let _ = super::data::Carried::new(&request, len);
+    }
     let mut copy = mctx(slot);
     let registers = regs(&copy, slot.req_fs.load(Relaxed), slot.req_gs.load(Relaxed), 0);
     set_regs(&mut copy, &registers);

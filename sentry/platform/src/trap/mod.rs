@@ -9,7 +9,7 @@
 //! - [`areas`]: shared areas before and after their processes.
 //! - [`reaper`], [`watchdog`]: processes that died, processes that hang.
 //! - [`patch`]: call sites that trap often become jumps to the shim.
-//! - [`ctl`]: the hostile shared area.
+//! - [`ctl`]: the hostile shared area; [`data`]: guest memory that travels in it.
 //!
 //! Lock order: a task's state, then a process's lists. No lock is held while a sink runs.
 //!
@@ -19,6 +19,7 @@
 mod areas;
 pub(crate) mod boot;
 mod ctl;
+mod data;
 mod patch;
 mod poller;
 mod port;

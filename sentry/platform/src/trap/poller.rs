@@ -411,17 +411,17 @@ fn serve(it: &mut Hot) -> After {
     if seq == st.replied {
         return After::On;
     }
-    let (request, light) = match ctl::decode(it.bind.words()) {
-        Request::Light(request) => (request, true),
+    let (request, carried, light) = match ctl::decode(it.bind.words()) {
+        Request::Light(request, carried) => (request, carried, true),
         // A site that is to be rewritten is the worker's.
-        Request::Syscall(_) if is_due(it) => return After::Off,
-        Request::Syscall(request) => (request, false),
+        Request::Syscall(..) if is_due(it) => return After::Off,
+        Request::Syscall(request, carried) => (request, carried, false),
         _ => return After::Off,
     };
     st.seq = seq;
     task.set_run(&mut st, Run::Handling);
     drop(st);
-    let port = TrapPort::hot(task, it.bind.clone(), seq, &Event::Syscall(request));
+    let port = TrapPort::hot(task, it.bind.clone(), seq, &Event::Syscall(request)).carries(&request, carried);
     let port = if light { port.light() } else { port };
     serve_with(task, &it.bind, port, Event::Syscall(request))
 }
@@ -433,9 +433,14 @@ fn is_due(it: &Hot) -> bool {
 }
 
 /// Serves a call that came through a gate, on its task's processor, whose doorbell is in the state.
-pub fn serve_light(task: &Arc<Task>, bind: &Arc<Binding>, seq: u32, request: SyscallRequest) {
+pub fn serve_light(
+    task: &Arc<Task>,
+    bind: &Arc<Binding>,
+    seq: u32,
+    (request, carried): (SyscallRequest, u32),
+) {
     let event = Event::Syscall(request);
-    let port = TrapPort::hot(task, bind.clone(), seq, &event).light();
+    let port = TrapPort::hot(task, bind.clone(), seq, &event).carries(&request, carried).light();
     serve_with(task, bind, port, event);
 }
 
@@ -461,10 +466,11 @@ fn serve_with(task: &Arc<Task>, bind: &Arc<Binding>, mut port: TrapPort<'_>, eve
             if port.changed() {
                 port.set_rax(value);
             }
-            let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Return(value) };
+            let reply = port.answer(&mut st, value);
             go_on(task, &mut st, reply)
         }
         Verdict::Resume => {
+            port.write_left();
             let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Resume };
             go_on(task, &mut st, reply)
         }

@@ -1,16 +1,17 @@
 //! Access to a stopped task.
 
 use super::ctl;
+use super::data::{Carried, Left};
 use super::patch;
 use super::process::{Binding, Process};
-use super::task::{First, State, Task};
+use super::task::{First, Reply, State, Task};
 use super::worker;
 use super::xstate;
 use crate::cputime::RUSAGE_LEN;
 use crate::memcalls::{mremap_flags, range};
 use crate::{
-    CallError, Event, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, TaskSink, Token, XState,
-    hostcalls, memcalls,
+    CallError, Event, Gone, HostErrno, MemFault, NewTask, Port, Regs, Space, SyscallRequest, TaskSink, Token,
+    XState, hostcalls, memcalls,
 };
 use lazaret_shim::layout::{self, MCTX_WORDS};
 use std::os::fd::{AsFd, OwnedFd};
@@ -67,6 +68,10 @@ pub struct TrapPort<'a> {
     queue: Vec<[u64; 7]>,
     /// Descriptors placed for them, with their numbers in the process.
     given: Vec<(Arc<OwnedFd>, u64)>,
+    /// Guest memory that came with the call.
+    carried: Carried,
+    /// What goes to guest memory with its answer.
+    left: Left,
 }
 
 const TRAP_FLAG: u64 = 0x100;
@@ -118,7 +123,16 @@ impl<'a> TrapPort<'a> {
             light: false,
             queue: Vec::new(),
             given: Vec::new(),
+            carried: Carried::default(),
+            left: Left::default(),
         }
+    }
+
+    /// For a call with which so many bytes travel, as its shim says.
+    pub fn carries(mut self, request: &SyscallRequest, len: u32) -> Self {
+        self.carried = Carried::new(request, len);
+        self.left = Left::new(request);
+        self
     }
 
     /// For a call that came through a gate: no batch can go back with its answer.
@@ -202,6 +216,32 @@ impl<'a> TrapPort<'a> {
         true
     }
 
+    /// The answer to a call that gives this value.
+    pub fn answer(&mut self, st: &mut State, value: i64) -> Reply {
+        if self.changed {
+            self.write_left();
+        }
+        if self.store(st) {
+            Reply::Regs
+        } else if self.left.close(&self.bind.process.ctl, self.bind.slot) {
+            Reply::Data(value)
+        } else {
+            Reply::Return(value)
+        }
+    }
+
+    /// Writes what was to go with the answer. What cannot be written any more is no loss: its memory has gone since it was
+    /// looked at, as it might have a moment later.
+    pub fn write_left(&mut self) {
+        if self.left.is_empty() {
+            return;
+        }
+        let Binding { process, slot, .. } = &*self.bind;
+        self.left.take(&process.ctl, *slot, |addr, data| {
+            let _ = process.write(addr, data);
+        });
+    }
+
     /// Puts what is left to the task into the slot.
     fn hand_over(&mut self, st: &mut State) {
         if !self.queue.is_empty() {
@@ -258,6 +298,7 @@ impl<'a> TrapPort<'a> {
 
     /// Keeps what a parked task will go on with.
     pub fn keep(&mut self, st: &mut State) {
+        self.write_left();
         self.hand_over(st);
         if let Some(close) = self.close.take() {
             self.bind.words().rsp_close.store(close, Relaxed);
@@ -296,6 +337,7 @@ impl<'a> TrapPort<'a> {
     fn calls<const N: usize>(&mut self, batch: &[[u64; 7]; N]) -> Result<[i64; N], CallError> {
         self.room(N)?;
         let bell = self.need_bell()?;
+        self.write_left();
         let first = self.put_batch(batch);
         let slot = self.bind.words();
         if let Some(close) = self.close.take() {
@@ -415,6 +457,7 @@ impl Port for TrapPort<'_> {
     }
 
     fn flush(&mut self) -> Result<(), CallError> {
+        self.write_left();
         if self.queue.is_empty() {
             return Ok(());
         }
@@ -473,11 +516,16 @@ impl Port for TrapPort<'_> {
     }
 
     fn read_mem(&mut self, addr: u64, buf: &mut [u8]) -> Result<(), MemFault> {
+        if let Some(known) = self.known(addr).get(..buf.len()) {
+            buf.copy_from_slice(known);
+            return Ok(());
+        }
         self.flush().map_err(|_| MemFault { done: 0 })?;
         self.bind.process.read(addr, buf)
     }
 
     fn write_mem(&mut self, addr: u64, data: &[u8]) -> Result<(), MemFault> {
+        self.carried = Carried::default();
         self.flush().map_err(|_| MemFault { done: 0 })?;
         self.bind.process.write(addr, data)
     }
@@ -488,6 +536,26 @@ impl Port for TrapPort<'_> {
         if !below || self.light || self.leave(&[[layout::STORE, addr, value.into(), 0, 0, 0, 0]]).is_err() {
             let _ = self.write_mem(addr, &value.to_le_bytes());
         }
+    }
+
+    fn known(&mut self, addr: u64) -> &[u8] {
+        if !self.queue.is_empty() || !self.left.is_empty() {
+            return &[];
+        }
+        self.carried.from(&self.bind.process.ctl, self.bind.slot, addr)
+    }
+
+    fn may_leave(&self, len: usize) -> bool {
+        self.left.room(len) && self.queue.is_empty()
+    }
+
+    fn leave_write(&mut self, addr: u64, data: &[u8]) -> bool {
+        let able = self.may_leave(data.len());
+        if able {
+            self.carried = Carried::default();
+            self.left.put(&self.bind.process.ctl, self.bind.slot, addr, data);
+        }
+        able
     }
 
     fn mmap(
@@ -583,6 +651,7 @@ impl Port for TrapPort<'_> {
     fn replace_space(&mut self, trusted: bool) -> Result<Arc<dyn Space>, CallError> {
         self.flush()?;
         self.defer = false;
+        self.carried = Carried::default();
         let bell = self.need_bell()?;
         if trusted && self.bind.process.has_only(self.bind.slot) {
             return Ok(self.empty());

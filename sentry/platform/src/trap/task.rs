@@ -36,6 +36,8 @@ pub enum Run {
 pub enum Reply {
     /// REPLY_RETURN.
     Return(i64),
+    /// REPLY_DATA; the pieces are in the slot.
+    Data(i64),
     /// REPLY_REGS; the words are in the slot.
     Regs,
     /// REPLY_RESUME.
@@ -236,6 +238,10 @@ impl Task {
             Reply::Return(value) => {
                 slot.rsp_value.store(value as u64, Relaxed);
                 layout::REPLY_RETURN
+            }
+            Reply::Data(value) => {
+                slot.rsp_value.store(value as u64, Relaxed);
+                layout::REPLY_DATA
             }
             Reply::Regs => layout::REPLY_REGS,
             Reply::Resume => layout::REPLY_RESUME,

@@ -282,7 +282,7 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
         let seq = notif.args[0] as u32;
         let mut st = task.lock();
         let mut finished = None;
-        let (mut rip, mut unseen) = (0, 0);
+        let (mut rip, mut unseen, mut data) = (0, 0, None);
         let event = match st.run {
             Run::New => {
                 st.seq = seq;
@@ -297,15 +297,16 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
             Run::Running => {
                 st.seq = seq;
                 let event = match ctl::decode(bind.words()) {
-                    Request::Light(request) => {
+                    Request::Light(request, carried) => {
                         st.bell = Some(notif.id);
                         task.set_run(&mut st, Run::Handling);
                         task.rt.poller.observe(task, &mut st);
                         drop(st);
-                        poller::serve_light(task, &bind, seq, request);
+                        poller::serve_light(task, &bind, seq, (request, carried));
                         continue;
                     }
-                    Request::Syscall(request) => {
+                    Request::Syscall(request, carried) => {
+                        data = Some((request, carried));
                         (rip, unseen) = ctl::site_of_call(bind.words());
                         Event::Syscall(request)
                     }
@@ -358,6 +359,9 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
         drop(st);
         let often = rip != 0 && bind.process.sites.lock().note(rip, unseen);
         let mut port = TrapPort::full(task, bind, notif.id, seq, &event);
+        if let Some((request, carried)) = data {
+            port = port.carries(&request, carried);
+        }
         if often {
             patch::rewrite(task, &mut port, rip);
         }
@@ -433,10 +437,11 @@ fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> Turn {
                 continue;
             }
             Verdict::Return(value) => {
-                let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Return(value) };
+                let reply = port.answer(&mut st, value);
                 go_on(task, &mut st, &port, Run::Running, reply);
             }
             Verdict::Resume => {
+                port.write_left();
                 let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Resume };
                 go_on(task, &mut st, &port, Run::Running, reply);
             }
