@@ -22,12 +22,15 @@ pub struct Cx<'a> {
     pub call: &'a mut Call,
     /// RWF_ bits of the transfer under way (preadv2(2)).
     pub rwf: i32,
+    /// How much of what is read has a place, as far as the space's records say: who would take more out of a stream
+    /// answers EFAULT and leaves it there.
+    pub room: usize,
     port: Option<&'a mut dyn Port>,
 }
 
 impl<'a> Cx<'a> {
     pub(crate) fn new(task: &'a Arc<Task>, call: &'a mut Call, port: Option<&'a mut dyn Port>) -> Self {
-        Cx { task, call, rwf: 0, port }
+        Cx { task, call, rwf: 0, room: usize::MAX, port }
     }
 
     /// The kernel.

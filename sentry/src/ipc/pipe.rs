@@ -349,8 +349,12 @@ impl FileOps for PipeEnd {
             }
             return cx.block(Restart::Sys);
         }
-        let packet = state.packets.pop_front();
+        let packet = state.packets.front().copied();
         let count = packet.unwrap_or(state.bytes.len()).min(buf.len());
+        if count > cx.room {
+            return Err(Errno::EFAULT.into());
+        }
+        state.packets.pop_front();
         let (first, second) = state.bytes.as_slices();
         let head = first.len().min(count);
         copy(buf, 0, first.get(..head));

@@ -101,6 +101,17 @@ impl Layout {
         })
     }
 
+    /// How many bytes from `addr` on may be written, at most `len`.
+    pub fn writable(&self, addr: u64, len: usize) -> usize {
+        let end = addr.saturating_add(len as u64);
+        let mut at = addr;
+        while let Some((_, area)) = self.find(at).filter(|(_, area)| at < end && area.prot & PROT_WRITE != 0)
+        {
+            at = area.end;
+        }
+        usize::try_from(at.min(end).saturating_sub(addr)).unwrap_or(len)
+    }
+
     /// All areas by ascending address.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Area)> {
         self.areas.iter().map(|(start, area)| (*start, area))

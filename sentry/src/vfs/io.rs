@@ -117,6 +117,21 @@ pub fn scatter(cx: &mut Cx, ranges: Ranges<'_>, skip: usize, data: &[u8]) -> Sys
     }
 }
 
+/// How much can be written to the ranges, one after the other.
+fn room_in(cx: &Cx, ranges: Ranges<'_>) -> usize {
+    let mm = cx.task.mm();
+    let layout = mm.layout.lock();
+    let mut sum = 0usize;
+    for (addr, len) in ranges {
+        let room = layout.writable(*addr, *len);
+        sum = sum.saturating_add(room);
+        if room < *len {
+            break;
+        }
+    }
+    sum
+}
+
 /// EFAULT unless the ranges lie in what may be user memory at all.
 fn check_ranges(ranges: Ranges<'_>) -> SysResult<()> {
     let fits =
@@ -147,6 +162,7 @@ pub fn read(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> Sy
     check_ranges(ranges)?;
     let count = total(ranges);
     if !seekable {
+        cx.room = room_in(cx, ranges);
         return with_scratch(count.min(PIECE), |buffer| {
             let got = file.ops.read(cx, file, buffer, 0)?;
             Ok(scatter(cx, ranges, 0, buffer.get(..got).unwrap_or_default())? as u64)
