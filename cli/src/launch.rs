@@ -57,6 +57,13 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
     let numbers = |fds: &[OwnedFd]| fds.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>();
     let tty = open_tty();
     let streams = stdio::streams(Path::new(plan.root()));
+    let meter = match options.memory {
+        Some(limit) => {
+            let (ours, theirs) = pair().map_err(text("meter's socket"))?;
+            Some((limit, ours, theirs))
+        }
+        None => None,
+    };
 
     let sentry_setup = SentrySetup {
         command: options.command.iter().map(|arg| arg.as_bytes().to_vec()).collect(),
@@ -81,6 +88,7 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
         job: stdio::job(tty.as_ref().map(AsFd::as_fd)),
         tty: tty.as_ref().map(AsRawFd::as_raw_fd),
         counter: counter.as_ref().map(|counter| counter.socket().as_raw_fd()),
+        memory: meter.as_ref().map(|(limit, _, theirs)| (*limit, theirs.as_raw_fd())),
     };
     // Root's gofer sees owners as they are.
     let oracle = if geteuid().is_root() { None } else { Some(pair().map_err(text("gofer's sockets"))?) };
@@ -100,6 +108,20 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
         }
     };
 
+    let meter = match meter {
+        Some((limit, ours, theirs)) => {
+            drop(theirs);
+            match crate::meter::start(limit, sentry.pid(), &ours).and_then(Child::new) {
+                Ok(meter) => Some(meter),
+                Err(text) => {
+                    sentry.end();
+                    gofer.end();
+                    return Err(text);
+                }
+            }
+        }
+        None => None,
+    };
     drop((ready_theirs, gofer_lanes, sentry_lanes, control_theirs, report, trace));
     stdio::let_go();
     if let Some((ours, theirs)) = oracle {
@@ -110,6 +132,7 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
     host::let_go_of_code();
     let mut run = Run::new(control, signals, ready, tty, sentry, gofer);
     run.counter = counter;
+    run.meter = meter;
     Ok(run)
 }
 

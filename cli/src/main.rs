@@ -5,6 +5,7 @@ mod check;
 mod control;
 mod exposure;
 mod launch;
+mod meter;
 mod options;
 mod policy;
 mod sentry_role;

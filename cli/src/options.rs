@@ -96,6 +96,9 @@ pub struct DoOptions {
     /// Most threads and processes inside, together (default: by what the host has, at most 32768)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32768))]
     pub tasks: Option<u32>,
+    /// Most memory that all programs inside may use together, such as 512M or 2G
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
     /// How guest code runs
     #[arg(long, value_enum, default_value_t = PlatformName::Trap)]
     pub platform: PlatformName,
@@ -111,6 +114,30 @@ pub struct DoOptions {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// Least memory that anything runs with.
+const LEAST_MEMORY: u64 = 8 << 20;
+
+/// A number of bytes: K, M, G and T are powers of 1024, with or without B or iB behind them.
+fn size(text: &str) -> Result<u64, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let digits = lower.find(|c: char| !c.is_ascii_digit()).unwrap_or(lower.len());
+    let (number, unit) = lower.split_at(digits);
+    let shift = match unit.trim_end_matches('b').trim_end_matches('i') {
+        "" if !unit.starts_with('i') => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err("not a size such as 512M or 2G".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| "not a size such as 512M or 2G".to_owned())?;
+    match number.checked_mul(1 << shift) {
+        Some(bytes) if bytes >= LEAST_MEMORY => Ok(bytes),
+        Some(_) => Err("8M is the least".to_owned()),
+        None => Err("too large".to_owned()),
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
@@ -152,4 +179,28 @@ pub enum ExposureFormat {
     Table,
     Md,
     Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("16777216", 16 << 20),
+            ("512M", 512 << 20),
+            ("512m", 512 << 20),
+            ("512MiB", 512 << 20),
+            ("512MB", 512 << 20),
+            ("2G", 2 << 30),
+            ("9000k", 9000 << 10),
+            ("1T", 1 << 40),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "1", "7M", "12X", "1.5G", "-1G", "16777216i", "99999999999T", "1G1"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
 }

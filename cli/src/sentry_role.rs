@@ -43,6 +43,7 @@ pub fn start(setup: SentrySetup) -> Result<i32, String> {
                     .chain(&setup.trace)
                     .chain(&setup.tty)
                     .chain(&setup.counter)
+                    .chain(setup.memory.iter().map(|(_, fd)| fd))
                     .chain(setup.stdio.iter().flatten().map(|stream| &stream.fd)),
             );
             host::close_all_but(&keep);
@@ -93,6 +94,9 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     let lanes = setup.lanes.iter().map(|fd| take(*fd)).collect::<Result<Vec<_>, _>>()?;
     let mut report = setup.report.map(take).transpose()?.map(File::from);
     let counter = setup.counter.map(take).transpose()?;
+    if let Some((limit, fd)) = setup.memory {
+        sentry::memory::set(limit, take(fd)?);
+    }
     let sandbox = Sandbox {
         platform: platform.clone(),
         client: Arc::new(gofer::Client::new(lanes)),
@@ -118,6 +122,8 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     kernel.outside.set(setup.job.foreground);
     let asked = control.try_clone().map_err(|e| format!("sentry: control socket: {e}"))?;
     kernel.outside.on_ask(Box::new(move || Message::Terminal.send(&asked)));
+    let said = control.try_clone().map_err(|e| format!("sentry: control socket: {e}"))?;
+    sentry::memory::serve(&kernel, Box::new(move |line| Message::Lines(line).send(&said)), lost)?;
     let cwd = setup.cwd;
     let command = setup.command;
     host::let_go_of_code();

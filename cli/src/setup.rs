@@ -33,6 +33,8 @@ pub struct SentrySetup {
     pub tty: Option<RawFd>,
     /// Who counts host calls.
     pub counter: Option<RawFd>,
+    /// Limit on memory in bytes, and the socket to who meters it.
+    pub memory: Option<(u64, RawFd)>,
 }
 
 /// A standard stream.

@@ -62,6 +62,8 @@ pub struct Run {
     gofer: Option<Child>,
     /// Who counts host calls.
     pub counter: Option<confine::count::Counter>,
+    /// Who meters memory. When it is gone, the sentry ends.
+    pub meter: Option<Child>,
     /// Whether the sentry still speaks; None until a signal asks for that.
     speaks: Option<Speaks>,
     /// When processes sent SIGTERM or SIGINT.
@@ -98,6 +100,11 @@ impl Child {
         let pid = Pid::from_raw(pid).ok_or("a process without a number")?;
         let fd = pidfd_open(pid, PidfdFlags::empty()).map_err(|e| format!("watching a process: {e}"))?;
         Ok(Child { pid, fd })
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
     }
 
     /// Kills it and waits for its end.
@@ -148,6 +155,7 @@ impl Run {
             sentry: Some(sentry),
             gofer: Some(gofer),
             counter: None,
+            meter: None,
             speaks: None,
             insisted: VecDeque::new(),
         }
@@ -170,6 +178,9 @@ impl Run {
         // The sentry is the init of everything inside.
         if let Some(sentry) = self.sentry.take() {
             sentry.end();
+        }
+        if let Some(meter) = self.meter.take() {
+            meter.end();
         }
         let Some(gofer) = self.gofer.take() else { return result };
         if matches!(result, Err(_) | Ok(0)) {

@@ -24,6 +24,7 @@ enum Role {
     Launcher,
     Sentry,
     Gofer,
+    Meter,
     Guest,
 }
 
@@ -33,6 +34,7 @@ impl Role {
             Role::Launcher => "launcher",
             Role::Sentry => "sentry",
             Role::Gofer => "gofer",
+            Role::Meter => "meter",
             Role::Guest => "guest",
         }
     }
@@ -41,7 +43,8 @@ impl Role {
     fn child(self, by_fork: bool, forks: usize) -> Role {
         match (self, by_fork) {
             (Role::Launcher, true) if forks == 0 => Role::Sentry,
-            (Role::Launcher, true) => Role::Gofer,
+            (Role::Launcher, true) if forks == 1 => Role::Gofer,
+            (Role::Launcher, true) => Role::Meter,
             (Role::Sentry, true) => Role::Guest,
             (role, _) => role,
         }

@@ -2,8 +2,10 @@
 
 use crate::host;
 use rustix::process::{Pid, WaitOptions, getegid, geteuid, waitpid};
+use std::ffi::CStr;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::RawFd;
 
 /// What failed, and how.
 pub type Failed = (&'static str, io::Error);
@@ -63,6 +65,20 @@ pub fn enter_namespaces(kin: Kin) -> Result<Side, Failed> {
             Ok(Side::New(i32::from_le_bytes(pid), if all == 1 { IdMap::All } else { IdMap::Own }))
         }
     }
+}
+
+/// Forks a process that helps from outside the sandbox, in the namespaces of this one, with the name and with these
+/// descriptors and the standard ones. Its pid, or none in it. One thread only.
+///
+/// # Errors
+/// What the host says.
+pub fn helper(keep: &[RawFd], name: &CStr) -> io::Result<Option<i32>> {
+    let child = crate::tracing::fork()?;
+    if child.is_none() {
+        host::close_all_but(keep);
+        host::forget_command_line(name);
+    }
+    Ok(child)
 }
 
 fn write_maps(pid: i32) -> io::Result<IdMap> {

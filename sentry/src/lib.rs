@@ -12,6 +12,7 @@ pub mod fail;
 pub mod fs;
 pub mod ipc;
 pub mod kernel;
+pub mod memory;
 pub mod mm;
 pub mod net;
 pub mod policy;

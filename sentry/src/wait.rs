@@ -236,6 +236,7 @@ thread_local! {
 }
 
 fn defer(task: Arc<Task>) {
+    crate::memory::stir();
     DEFERRED.with_borrow_mut(|list| list.push(task));
 }
 

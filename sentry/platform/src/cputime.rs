@@ -36,7 +36,7 @@ pub(crate) fn cpu_time(pid: i32) -> Option<CpuTime> {
 }
 
 /// CPU time of a process without its division: one host call.
-pub(crate) fn cpu_sum(pid: i32) -> Option<Duration> {
+pub fn cpu_sum(pid: i32) -> Option<Duration> {
     if pid <= 0 { None } else { clock(pid, SCHED) }
 }
 

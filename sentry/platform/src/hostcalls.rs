@@ -155,6 +155,19 @@ pub fn pidfd_kill(pidfd: BorrowedFd<'_>) {
     unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, 0usize, 0) };
 }
 
+/// Kills the process with this id in the caller's pid namespace, if there is one.
+pub fn kill_process(pid: i32) {
+    if let Ok(fd) = pidfd_open(pid) {
+        pidfd_kill(fd.as_fd());
+    }
+}
+
+/// Has the allocator give back to the host what is free.
+pub fn trim_heap() {
+    // SAFETY: takes the allocator's own locks, and touches nothing that is in use.
+    unsafe { libc::malloc_trim(0) };
+}
+
 /// Kills the process that a thread belongs to.
 pub fn kill_thread(tid: i32) {
     const PIDFD_THREAD: i32 = libc::O_EXCL;

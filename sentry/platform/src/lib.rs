@@ -17,7 +17,8 @@ pub mod regs;
 pub mod sentryfilter;
 pub mod trap;
 
-pub use cputime::Told;
+pub use cputime::{Told, cpu_sum};
+pub use hostcalls::{kill_process, trim_heap};
 pub use lazaret_shim::layout::DOORBELL;
 pub use regs::{Regs, XState};
 
@@ -438,6 +439,11 @@ pub trait Space: Send + Sync {
 
     /// The host's vDSO in this space (address of its ELF header), for AT_SYSINFO_EHDR.
     fn vdso(&self) -> Option<u64>;
+
+    /// Its host process, as the sentry sees it. Stale when that is gone.
+    fn host_pid(&self) -> i32 {
+        0
+    }
 
     /// CPU time used in this space, that of ended tasks included; None when it is not known.
     fn cpu_time(&self) -> Option<CpuTime> {

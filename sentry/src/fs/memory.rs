@@ -41,5 +41,7 @@ pub fn new() -> SysResult<Memory> {
             (both, copy)
         }
     };
-    Ok(Memory { both: Arc::new(both), read_only: Arc::new(read_only) })
+    let memory = Memory { both: Arc::new(both), read_only: Arc::new(read_only) };
+    crate::memory::holds(&memory.both, &memory.read_only);
+    Ok(memory)
 }

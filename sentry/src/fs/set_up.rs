@@ -21,10 +21,9 @@ const STAND_IN: u32 = 25;
 /// Minor device numbers of the policy's tmpfs start here.
 const FIRST_MINOR: u32 = 256;
 
-/// Room for files in memory: half of the machine's.
+/// Room for files in memory: half of the sandbox's memory, as Linux has it.
 fn room() -> u64 {
-    let info = rustix::system::sysinfo();
-    (info.totalram as u64).saturating_mul(u64::from(info.mem_unit.max(1))) / 2
+    crate::memory::total_and_free().0 / 2
 }
 
 /// Mounts what every sandbox has: the host's files below an upper layer in memory, what may be written, and the kernel's own

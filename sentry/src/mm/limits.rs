@@ -91,7 +91,10 @@ impl Mm {
     /// # Errors
     /// ENOMEM.
     pub(super) fn may_grow(&self, layout: &Layout, area: &Area, more: u64) -> SysResult<()> {
-        if layout.fits(&self.room, more, area.is_data()) { Ok(()) } else { Err(Errno::ENOMEM.into()) }
+        let accounted = !area.shared && area.prot & PROT_WRITE != 0;
+        let fits = layout.fits(&self.room, more, area.is_data())
+            && !(accounted && crate::memory::obviously_too_much(more));
+        if fits { Ok(()) } else { Err(Errno::ENOMEM.into()) }
     }
 
     /// Whether a range may be made writable: what becomes data by that is counted.
@@ -115,7 +118,9 @@ impl Mm {
     /// Whether the heap may end at `wish`.
     pub(super) fn may_brk(&self, layout: &Layout, wish: u64, more: u64) -> bool {
         let heap = wish.saturating_sub(layout.brk_start).saturating_add(layout.program_data);
-        heap <= self.room.data.load(Relaxed) && layout.fits(&self.room, more, true)
+        heap <= self.room.data.load(Relaxed)
+            && layout.fits(&self.room, more, true)
+            && !crate::memory::obviously_too_much(more)
     }
 
     /// Notes how much initialised data a program has.

@@ -279,6 +279,10 @@ impl Mm {
         self.may_execute(request.prot, true)?;
         let len = round_up(request.len).ok_or(Errno::ENOMEM)?;
         let shared = request.flags & MAP_TYPE != MAP_PRIVATE;
+        let accounted = if shared { request.source.is_none() } else { request.prot & PROT_WRITE != 0 };
+        if accounted && request.flags & MAP_NORESERVE == 0 && crate::memory::obviously_too_much(len) {
+            return Err(Errno::ENOMEM.into());
+        }
         let memfd = if shared && request.source.is_none() { Some(shared_memory(len)?) } else { None };
         let (mut layout, addr, _) = self.quiet(port, |layout| {
             if layout.count() >= MAX_AREAS {
@@ -623,7 +627,9 @@ pub fn source(file: &Arc<File>, prot: i32, flags: i32, offset: u64) -> SysResult
 fn shared_memory(len: u64) -> SysResult<Arc<OwnedFd>> {
     let fd = rustix::fs::memfd_create("shared", rustix::fs::MemfdFlags::CLOEXEC)?;
     rustix::fs::ftruncate(&fd, len)?;
-    Ok(Arc::new(fd))
+    let fd = Arc::new(fd);
+    crate::memory::holds(&fd, &fd);
+    Ok(fd)
 }
 
 fn identity(fd: &OwnedFd) -> (u64, u64) {

@@ -53,6 +53,7 @@ impl Report {
             "syscalls": self.syscalls(),
             "denials": denials(&found),
             "gaps": gaps(&found),
+            "oom_kills": oom_kills(&found),
             "dropped": found.dropped,
         });
         if let (Some(calls), Some(map)) = (&run.host_calls, value.as_object_mut()) {
@@ -97,6 +98,13 @@ fn denials(found: &Found) -> Vec<Value> {
         })
     };
     found.denials.iter().map(denial).collect()
+}
+
+fn oom_kills(found: &Found) -> Vec<Value> {
+    let kill = |kill: &super::OomKill| {
+        json!({ "pid": kill.pid, "program": kill.program, "resident": kill.resident, "limit": kill.limit })
+    };
+    found.oom_kills.iter().map(kill).collect()
 }
 
 /// Processes as a tree. Depth is bounded: JSON readers refuse deep nesting, and deeper ones are listed at the top.

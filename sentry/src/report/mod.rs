@@ -57,11 +57,24 @@ struct ProcessEntry {
     exit: Option<WaitStatus>,
 }
 
+/// A process that was killed since memory was over.
+pub struct OomKill {
+    /// Its pid inside; 0 for a host process that no program asked the kernel for.
+    pub pid: i32,
+    /// Its program.
+    pub program: String,
+    /// Bytes that were resident.
+    pub resident: u64,
+    /// The limit on all, in bytes.
+    pub limit: u64,
+}
+
 #[derive(Default)]
 struct Found {
     gaps: BTreeMap<GapKey, u64>,
     denials: BTreeMap<DenialKey, u64>,
     processes: BTreeMap<i32, ProcessEntry>,
+    oom_kills: Vec<OomKill>,
     dropped: u64,
 }
 
@@ -171,6 +184,16 @@ impl Report {
                 // The guest keeps this count: one that it forged must not wrap.
                 count.calls.fetch_add(times.min(1 << 40), Ordering::Relaxed);
             }
+        }
+    }
+
+    /// Memory was over, and somebody was killed for it.
+    pub fn oom_kill(&self, kill: OomKill) {
+        let found = &mut *self.found.lock();
+        if found.oom_kills.len() < MOST {
+            found.oom_kills.push(kill);
+        } else {
+            found.dropped = found.dropped.saturating_add(1);
         }
     }
 

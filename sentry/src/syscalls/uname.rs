@@ -77,10 +77,10 @@ pub fn sysinfo(cx: &mut Cx, info: Out<Sysinfo>) -> SysResult {
     let mut out = Sysinfo::new_zeroed();
     out.uptime = time::ticks::uptime().as_secs().saturating_add(1) as i64;
     out.mem_unit = 1;
-    let unit = u64::from(host.mem_unit.max(1));
-    out.totalram = host.totalram.saturating_mul(unit);
-    out.freeram = host.freeram.saturating_mul(unit);
-    out.bufferram = host.bufferram.saturating_mul(unit);
+    (out.totalram, out.freeram) = crate::memory::total_and_free();
+    if crate::memory::limit().is_none() {
+        out.bufferram = host.bufferram.saturating_mul(u64::from(host.mem_unit.max(1)));
+    }
     out.procs = u16::try_from(cx.kernel().tree.task_count()).unwrap_or(u16::MAX);
     cx.write_value(info.addr(), &out).map(|()| 0)
 }

@@ -481,6 +481,10 @@ impl Drop for Process {
 }
 
 impl Space for Process {
+    fn host_pid(&self) -> i32 {
+        self.pid
+    }
+
     fn cpu_time(&self) -> Option<crate::CpuTime> {
         crate::cputime::cpu_time(self.pid)
     }

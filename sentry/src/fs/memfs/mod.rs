@@ -126,15 +126,25 @@ impl MemFs {
 
     /// Takes room for `more` bytes.
     fn charge(&self, more: u64) -> SysResult<()> {
-        take(&self.used, more, self.limit.load(Ordering::Relaxed))?;
+take(&self.used, more, self.limit.load(Ordering::Relaxed))?;
         if self.pooled && take(&POOL, more, super::kinds::room()).is_err() {
             give(&self.used, more);
             return Err(Errno::ENOSPC.into());
         }
+        if more > 0 && !crate::memory::room_for(more) {
+            self.put_back(more);
+            return Err(Errno::ENOSPC.into());
+        }
+        crate::memory::took(more);
         Ok(())
     }
 
     fn release(&self, less: u64) {
+        crate::memory::gave(less);
+        self.put_back(less);
+    }
+
+    fn put_back(&self, less: u64) {
         // Never below what was charged: the contents keep count.
         give(&self.used, less);
         if self.pooled {

@@ -44,11 +44,16 @@ fn version() -> String {
 }
 
 fn meminfo() -> Vec<u8> {
-    let info = rustix::system::sysinfo();
-    let unit = u64::from(info.mem_unit.max(1));
-    let kib = |pages: u64| pages.saturating_mul(unit) / 1024;
-    let (total, free, buffers) =
-        (kib(info.totalram as u64), kib(info.freeram as u64), kib(info.bufferram as u64));
+    let (total, free) = crate::memory::total_and_free();
+    let (total, free) = (total / 1024, free / 1024);
+    let buffers = match crate::memory::limit() {
+        // Other buffers are the host's.
+        Some(_) => 0,
+        None => {
+            let info = rustix::system::sysinfo();
+            (info.bufferram as u64).saturating_mul(info.mem_unit.max(1).into()) / 1024
+        }
+    };
     let mut out = String::new();
     let rows = [
         ("MemTotal", total),

@@ -1,0 +1,200 @@
+//! A limit on the memory of all programs of a sandbox together (`lazaret do --memory`).
+//!
+//! What guests use is the host's affair: their memory is that of their host processes. A process beside the sandbox, the
+//! meter (`cli/src/meter.rs`), looks at these from outside, as any user may at the own processes; no control group is
+//! needed. It adds what the sentry has grown by. The sentry knows what no process has mapped: files in memory, each page
+//! once ([`holds`]). When all of it is more than the limit, [`oom`] kills somebody.
+//!
+//! Without the option nothing here is set, and each question is one load.
+
+mod oom;
+pub mod wire;
+
+pub use oom::score;
+
+use crate::kernel::Kernel;
+use rustix::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock, Weak};
+use wire::{Asked, Told};
+
+/// What is known of the use of memory.
+struct Memory {
+    limit: u64,
+    meter: OwnedFd,
+    /// Bytes, as the meter said last.
+    guests: AtomicU64,
+    sentry: AtomicU64,
+    /// Bytes in memory files at the last count, and what was written to files since.
+    counted: AtomicU64,
+    since: AtomicU64,
+    /// What the meter knows of the sum.
+    told: AtomicU64,
+    files: parking_lot::Mutex<Vec<[Weak<OwnedFd>; 2]>>,
+    /// The meter does not look before it is told that a task goes on.
+    asleep: AtomicBool,
+}
+
+// A process has one sandbox.
+static MEMORY: OnceLock<Memory> = OnceLock::new();
+
+/// Sets the limit, in bytes; `meter` is the socket to the meter. Once, before the sandbox is built.
+pub fn set(limit: u64, meter: OwnedFd) {
+    let none = || AtomicU64::new(0);
+    let _ = MEMORY.set(Memory {
+        limit,
+        meter,
+        guests: none(),
+        sentry: none(),
+        counted: none(),
+        since: none(),
+        told: none(),
+        files: Default::default(),
+        asleep: AtomicBool::new(false),
+    });
+}
+
+/// Starts the thread that hears the meter. `say` gets lines for the user, `lost` is called when the meter is gone.
+///
+/// # Errors
+/// One line that says what failed.
+pub fn serve(
+    kernel: &Arc<Kernel>,
+    say: Box<dyn Fn(String) + Send>,
+    lost: fn(&'static str) -> !,
+) -> Result<(), String> {
+    let Some(memory) = MEMORY.get() else { return Ok(()) };
+    let kernel = kernel.clone();
+    let thread = std::thread::Builder::new().name("memory".into()).stack_size(256 * 1024);
+    let body = move || {
+        let mut killer = oom::Killer::new(kernel.clone(), memory.limit, say);
+        Told::Held(memory.count()).send(&memory.meter);
+        while let Some(asked) = Asked::receive(&memory.meter) {
+            match asked {
+                Asked::Used { guests, sentry } => {
+                    memory.guests.store(guests, Relaxed);
+                    memory.sentry.store(sentry, Relaxed);
+                }
+                Asked::Count => Told::Held(memory.count()).send(&memory.meter),
+                Asked::Quiet => Told::Quiet(memory.quiet(&kernel)).send(&memory.meter),
+                Asked::Over(used, seen) => killer.over(used, &seen),
+            }
+        }
+        lost("the process that meters memory")
+    };
+    thread.spawn(body).map(drop).map_err(|e| format!("starting a thread: {e}"))
+}
+
+/// The limit in bytes, if there is one.
+#[inline]
+pub fn limit() -> Option<u64> {
+    MEMORY.get().map(|memory| memory.limit)
+}
+
+/// Bytes that the sandbox has, and how many of them are free: the limit's, else the host's.
+pub fn total_and_free() -> (u64, u64) {
+    let host = rustix::system::sysinfo();
+    let unit = u64::from(host.mem_unit.max(1));
+    let (total, free) =
+        ((host.totalram as u64).saturating_mul(unit), (host.freeram as u64).saturating_mul(unit));
+    match MEMORY.get() {
+        None => (total, free),
+        Some(memory) => {
+            let total = total.min(memory.limit);
+            (total, total.saturating_sub(memory.used()))
+        }
+    }
+}
+
+/// Whether so many bytes more than are in use may be. Nothing is reserved.
+pub fn room_for(more: u64) -> bool {
+    let Some(memory) = MEMORY.get() else { return true };
+    let fits = |used: u64| used.saturating_add(more) <= memory.limit;
+    // What was written since the count may have been removed again.
+    fits(memory.used()) || memory.since.load(Relaxed) > 0 && {
+        memory.count();
+        fits(memory.used())
+    }
+}
+
+/// Whether memory of this length is obviously too much, as Linux judges it unless it is told otherwise
+/// (`__vm_enough_memory` with vm.overcommit_memory 0).
+#[inline]
+pub fn obviously_too_much(len: u64) -> bool {
+    limit().is_some_and(|limit| len > limit)
+}
+
+/// So many bytes were written to files in memory.
+pub fn took(more: u64) {
+    let Some(memory) = MEMORY.get() else { return };
+    let held = memory.since.fetch_add(more, Relaxed).saturating_add(more).saturating_add(memory.counted.load(Relaxed));
+    let told = memory.told.load(Relaxed);
+    if held.saturating_sub(told) > memory.limit / 64
+        && memory.told.compare_exchange(told, held, Relaxed, Relaxed).is_ok()
+    {
+        Told::Held(held).send(&memory.meter);
+    }
+}
+
+/// So many bytes of files in memory were given up.
+pub fn gave(less: u64) {
+    if let Some(memory) = MEMORY.get() {
+        let _ = memory.since.fetch_update(Relaxed, Relaxed, |since| Some(since.saturating_sub(less)));
+    }
+}
+
+/// A memory file has been made: it counts as long as one of these descriptors of it is held.
+pub fn holds(fd: &Arc<OwnedFd>, other: &Arc<OwnedFd>) {
+    let Some(memory) = MEMORY.get() else { return };
+    let mut files = memory.files.lock();
+    if files.len() == files.capacity() {
+        files.retain(|both| both.iter().any(|fd| fd.strong_count() > 0));
+    }
+    files.push([Arc::downgrade(fd), Arc::downgrade(other)]);
+}
+
+/// A task that waited goes on.
+#[inline]
+pub(crate) fn stir() {
+    if let Some(memory) = MEMORY.get()
+        && memory.asleep.load(SeqCst)
+        && memory.asleep.swap(false, SeqCst)
+    {
+        Told::Stir.send(&memory.meter);
+    }
+}
+
+impl Memory {
+    fn used(&self) -> u64 {
+        let files = self.counted.load(Relaxed).saturating_add(self.since.load(Relaxed));
+        self.guests.load(Relaxed).saturating_add(self.sentry.load(Relaxed)).saturating_add(files)
+    }
+
+    /// Counts the pages of all memory files: guests make them by touching what they have mapped.
+    fn count(&self) -> u64 {
+        let before = self.since.load(Relaxed);
+        let mut files = self.files.lock();
+        files.retain(|both| both.iter().any(|fd| fd.strong_count() > 0));
+        let all: Vec<_> = files.iter().filter_map(|both| both.iter().find_map(Weak::upgrade)).collect();
+        drop(files);
+        let blocks = |fd: &Arc<OwnedFd>| rustix::fs::fstat(fd).map_or(0, |stat| stat.st_blocks);
+        let held = all.iter().map(|fd| u64::try_from(blocks(fd)).unwrap_or(0).saturating_mul(512));
+        let held = held.fold(0, u64::saturating_add);
+        self.counted.store(held, Relaxed);
+        let _ = self.since.fetch_update(Relaxed, Relaxed, |since| Some(since.saturating_sub(before)));
+        self.told.store(held, Relaxed);
+        held
+    }
+
+    /// Whether all tasks wait for something. From then on the meter is told of the first that goes on.
+    fn quiet(&self, kernel: &Kernel) -> bool {
+        self.asleep.store(true, SeqCst);
+        let tasks: Vec<_> = kernel.tree.lock().tasks.values().cloned().collect();
+        let quiet = tasks.iter().all(|task| task.waiter.is_parked());
+        // Told already, if it is no longer true.
+        if !quiet {
+            self.asleep.store(false, SeqCst);
+        }
+        quiet
+    }
+}

@@ -1,0 +1,150 @@
+//! Who is killed when memory is over (mm/oom_kill.c in Linux).
+
+use super::wire::Seen;
+use crate::kernel::Kernel;
+use crate::mm::{Mm, PAGE};
+use crate::report::OomKill;
+use crate::task::Process;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use syscall_table::abi::sigaction::SIGKILL;
+use syscall_table::abi::wait::WaitStatus;
+
+/// oom_score_adj of a process that is not to be killed.
+const NEVER: i32 = -1000;
+/// How long a killed process may take to give its memory back before another is killed.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a host process may be one that the kernel does not know: a fork that is being made is for a moment.
+const UNKNOWN: Duration = Duration::from_millis(100);
+/// The platform's own processes have less.
+const SMALL: u64 = 1 << 20;
+
+/// What /proc/PID/oom_score says of a process that has so many bytes: 0 to 2000, 0 for one that is not to be killed
+/// (proc_oom_score in Linux).
+pub fn score(process: &Process, bytes: u64) -> i64 {
+    let adj = process.oom_score_adj.load(Relaxed);
+    if adj == NEVER {
+        return 0;
+    }
+    let total = i64::try_from(super::total_and_free().0 / PAGE).unwrap_or(i64::MAX).max(1);
+    (1000i64.saturating_add(points(bytes, adj, total).saturating_mul(1000) / total)).saturating_mul(2) / 3
+}
+
+/// Pages, and a thousandth of all memory for each point of `adj` (oom_badness in Linux).
+fn points(bytes: u64, adj: i32, total: i64) -> i64 {
+    let pages = i64::try_from(bytes / PAGE).unwrap_or(i64::MAX);
+    pages.saturating_add(i64::from(adj).saturating_mul(total / 1000))
+}
+
+/// Kills one after the other.
+pub(super) struct Killer {
+    kernel: Arc<Kernel>,
+    limit: u64,
+    say: Box<dyn Fn(String) + Send>,
+    /// The last victim's host process, and when it was killed.
+    dying: Option<(i32, Instant)>,
+    /// Large host processes that the kernel does not know, and since when.
+    unknown: HashMap<i32, Instant>,
+}
+
+/// An address space that may be given up.
+struct Candidate {
+    mm: Arc<Mm>,
+    process: Arc<Process>,
+    seen: Seen,
+    points: i64,
+}
+
+impl Killer {
+    pub(super) fn new(kernel: Arc<Kernel>, limit: u64, say: Box<dyn Fn(String) + Send>) -> Killer {
+        Killer { kernel, limit, say, dying: None, unknown: HashMap::new() }
+    }
+
+    /// More is in use than the limit, by these processes.
+    pub(super) fn over(&mut self, used: u64, seen: &[Seen]) {
+        if let Some((pid, since)) = self.dying
+            && since.elapsed() < PATIENCE
+            && seen.iter().any(|one| one.pid == pid && one.resident > 0)
+        {
+            return;
+        }
+        self.dying = None;
+        // The allocator keeps what pipes and the like have given back.
+        platform::trim_heap();
+        let (spaces, known) = self.candidates(seen);
+        let best = spaces.into_iter().max_by_key(|one| one.points);
+        let total = i64::try_from(self.limit / PAGE).unwrap_or(i64::MAX);
+        let stray = self.stray(seen, &known);
+        if let Some(stray) = stray.filter(|one| best.as_ref().is_none_or(|b| points(one.resident, 0, total) > b.points)) {
+            // Made by hand, behind the kernel's back: it has no number and no parent inside.
+            platform::kill_process(stray.pid);
+            self.dying = Some((stray.pid, Instant::now()));
+            self.tell(0, "(unknown)", stray.resident, used);
+            return;
+        }
+        let Some(victim) = best else { return };
+        self.dying = Some((victim.seen.pid, Instant::now()));
+        let program = String::from_utf8_lossy(&victim.process.exe.lock()).into_owned();
+        self.tell(victim.process.pid, &program, victim.seen.resident, used);
+        let sharing = |process: &Arc<Process>| {
+            process.any_thread().is_some_and(|task| Arc::ptr_eq(&task.mm(), &victim.mm))
+        };
+        for process in self.kernel.tree.processes().iter().filter(|process| sharing(process)) {
+            crate::task::exit::group(&self.kernel, process, WaitStatus::signaled(SIGKILL, false), None);
+        }
+        // If tasks of it are left somewhere, they are not to fill memory meanwhile.
+        victim.mm.space.kill();
+        crate::run::drain();
+    }
+
+    /// What may be killed, and the host processes that the kernel knows.
+    fn candidates(&self, seen: &[Seen]) -> (Vec<Candidate>, Vec<i32>) {
+        let by_pid: HashMap<i32, &Seen> = seen.iter().map(|one| (one.pid, one)).collect();
+        let total = i64::try_from(self.limit / PAGE).unwrap_or(i64::MAX);
+        let (mut spaces, mut known) = (Vec::new(), Vec::new());
+        let mut spared = Vec::new();
+        for process in self.kernel.tree.processes() {
+            let Some(task) = process.any_thread() else { continue };
+            let mm = task.mm();
+            let pid = mm.space.host_pid();
+            known.push(pid);
+            let Some(seen) = by_pid.get(&pid) else { continue };
+            let adj = process.oom_score_adj.load(Relaxed);
+            if adj == NEVER {
+                spared.push(pid);
+                continue;
+            }
+            let points = points(seen.resident.saturating_add(seen.tables), adj, total);
+            spaces.push(Candidate { mm, process, seen: **seen, points });
+        }
+        // Who shares memory with a spared one would give nothing back.
+        spaces.retain(|one| !spared.contains(&one.seen.pid));
+        (spaces, known)
+    }
+
+    /// The largest host process that the kernel has not known for a while.
+    fn stray(&mut self, seen: &[Seen], known: &[i32]) -> Option<Seen> {
+        let now = Instant::now();
+        let large = |one: &&Seen| one.resident > SMALL && !known.contains(&one.pid);
+        let strays: Vec<Seen> = seen.iter().filter(large).copied().collect();
+        self.unknown.retain(|pid, _| strays.iter().any(|one| one.pid == *pid));
+        for one in &strays {
+            self.unknown.entry(one.pid).or_insert(now);
+        }
+        let old = |one: &Seen| self.unknown.get(&one.pid).is_some_and(|since| now.duration_since(*since) > UNKNOWN);
+        strays.into_iter().filter(old).max_by_key(|one| one.resident)
+    }
+
+    fn tell(&self, pid: i32, program: &str, resident: u64, used: u64) {
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        (self.say)(format!(
+            "lazaret: out of memory: killed {pid} ({program}), {} MiB resident; {} MiB in use, the limit is {} MiB\n",
+            mib(resident),
+            mib(used),
+            mib(self.limit)
+        ));
+        self.kernel.report.oom_kill(OomKill { pid, program: program.to_owned(), resident, limit: self.limit });
+    }
+}
