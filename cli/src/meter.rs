@@ -305,14 +305,13 @@ impl Meter {
         let mut used = least;
         if least <= self.limit {
             used = self.at_most(fixed);
-            let paced = |parts: &Parts| parts.at.elapsed() < parts.cost.saturating_mul(4);
+            let paced = |parts: &Parts| parts.at.elapsed() < parts.cost.saturating_mul(2);
             if used > self.limit && !(look.busy && self.parts.as_ref().is_some_and(paced)) {
                 self.read_parts();
-                used = self.at_most(fixed);
-                // What is not needed any more by the sentry's count may be gone.
-                if used > self.limit {
-                    Asked::Count.send(&self.socket);
-                }
+                // What was found is judged, not what may have come since.
+                used = self.parts.as_ref().map_or(used, |parts| {
+                    fixed.saturating_add(parts.anon).saturating_add(self.held.max(parts.mapped))
+                });
             } else if used > self.limit {
                 // Too soon to know.
                 return self.limit;
@@ -393,7 +392,7 @@ impl Meter {
         let mut all: Vec<Seen> = self.guests.values().map(seen).collect();
         all.sort_unstable_by_key(|one| std::cmp::Reverse(one.resident));
         all.truncate(MOST_SEEN);
-        Asked::Over(used, all).send(&self.socket);
+        Asked::Over { used, held: self.held, seen: all }.send(&self.socket);
     }
 }
 

@@ -387,6 +387,9 @@ impl FileOps for PipeEnd {
         let room = state.capacity.saturating_sub(state.bytes.len());
         let whole = rest.len() <= PIPE_BUF;
         let part = if whole && rest.len() > room { 0 } else { rest.len().min(room) };
+        if part > 0 && !crate::memory::room_for(part as u64) {
+            return if done > 0 { written(done) } else { Err(Errno::ENOMEM.into()) };
+        }
         if part > 0 {
             state.bytes.extend(rest.get(..part).unwrap_or_default());
             if file.flags() & o::O_DIRECT != 0 {

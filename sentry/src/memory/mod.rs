@@ -14,7 +14,7 @@ pub use oom::score;
 
 use crate::kernel::Kernel;
 use rustix::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock, Weak};
 use wire::{Asked, Told};
 
@@ -25,9 +25,10 @@ struct Memory {
     /// Bytes, as the meter said last.
     guests: AtomicU64,
     sentry: AtomicU64,
-    /// Bytes in memory files at the last count, and what was written to files since.
+    /// Bytes in memory files at the last count, when that was, and what was written to files and given up since.
     counted: AtomicU64,
-    since: AtomicU64,
+    counted_at: AtomicU64,
+    since: AtomicI64,
     /// What the meter knows of the sum.
     told: AtomicU64,
     files: parking_lot::Mutex<Vec<[Weak<OwnedFd>; 2]>>,
@@ -47,7 +48,8 @@ pub fn set(limit: u64, meter: OwnedFd) {
         guests: none(),
         sentry: none(),
         counted: none(),
-        since: none(),
+        counted_at: none(),
+        since: AtomicI64::new(0),
         told: none(),
         files: Default::default(),
         asleep: AtomicBool::new(false),
@@ -77,7 +79,14 @@ pub fn serve(
                 }
                 Asked::Count => Told::Held(memory.count()).send(&memory.meter),
                 Asked::Quiet => Told::Quiet(memory.quiet(&kernel)).send(&memory.meter),
-                Asked::Over(used, seen) => killer.over(used, &seen),
+                Asked::Over { used, held, seen } => {
+                    let now = memory.count();
+                    let used = used.saturating_sub(held.saturating_sub(now));
+                    Told::Held(now).send(&memory.meter);
+                    if used > memory.limit {
+                        killer.over(used, &seen);
+                    }
+                }
             }
         }
         lost("the process that meters memory")
@@ -101,6 +110,7 @@ pub fn total_and_free() -> (u64, u64) {
         None => (total, free),
         Some(memory) => {
             let total = total.min(memory.limit);
+            memory.recount();
             (total, total.saturating_sub(memory.used()))
         }
     }
@@ -110,11 +120,7 @@ pub fn total_and_free() -> (u64, u64) {
 pub fn room_for(more: u64) -> bool {
     let Some(memory) = MEMORY.get() else { return true };
     let fits = |used: u64| used.saturating_add(more) <= memory.limit;
-    // What was written since the count may have been removed again.
-    fits(memory.used()) || memory.since.load(Relaxed) > 0 && {
-        memory.count();
-        fits(memory.used())
-    }
+    fits(memory.used()) || memory.recount() && fits(memory.used())
 }
 
 /// Whether memory of this length is obviously too much, as Linux judges it unless it is told otherwise
@@ -126,20 +132,15 @@ pub fn obviously_too_much(len: u64) -> bool {
 
 /// So many bytes were written to files in memory.
 pub fn took(more: u64) {
-    let Some(memory) = MEMORY.get() else { return };
-    let held = memory.since.fetch_add(more, Relaxed).saturating_add(more).saturating_add(memory.counted.load(Relaxed));
-    let told = memory.told.load(Relaxed);
-    if held.saturating_sub(told) > memory.limit / 64
-        && memory.told.compare_exchange(told, held, Relaxed, Relaxed).is_ok()
-    {
-        Told::Held(held).send(&memory.meter);
+    if let Some(memory) = MEMORY.get() {
+        memory.changed(i64::try_from(more).unwrap_or(i64::MAX));
     }
 }
 
 /// So many bytes of files in memory were given up.
 pub fn gave(less: u64) {
     if let Some(memory) = MEMORY.get() {
-        let _ = memory.since.fetch_update(Relaxed, Relaxed, |since| Some(since.saturating_sub(less)));
+        memory.changed(i64::try_from(less).map_or(i64::MIN, |less| -less));
     }
 }
 
@@ -165,9 +166,32 @@ pub(crate) fn stir() {
 }
 
 impl Memory {
+    fn held(&self) -> u64 {
+        self.counted.load(Relaxed).saturating_add_signed(self.since.load(Relaxed))
+    }
+
     fn used(&self) -> u64 {
-        let files = self.counted.load(Relaxed).saturating_add(self.since.load(Relaxed));
-        self.guests.load(Relaxed).saturating_add(self.sentry.load(Relaxed)).saturating_add(files)
+        self.guests.load(Relaxed).saturating_add(self.sentry.load(Relaxed)).saturating_add(self.held())
+    }
+
+    fn changed(&self, by: i64) {
+        self.since.fetch_add(by, Relaxed);
+        let (held, told) = (self.held(), self.told.load(Relaxed));
+        if held.abs_diff(told) > self.limit / 64
+            && self.told.compare_exchange(told, held, Relaxed, Relaxed).is_ok()
+        {
+            Told::Held(held).send(&self.meter);
+        }
+    }
+
+    /// Counts anew, unless that was done just now.
+    fn recount(&self) -> bool {
+        let now = u64::try_from(crate::time::now().as_millis()).unwrap_or(u64::MAX);
+        let anew = self.counted_at.swap(now, Relaxed) != now;
+        if anew {
+            self.count();
+        }
+        anew
     }
 
     /// Counts the pages of all memory files: guests make them by touching what they have mapped.
@@ -181,7 +205,7 @@ impl Memory {
         let held = all.iter().map(|fd| u64::try_from(blocks(fd)).unwrap_or(0).saturating_mul(512));
         let held = held.fold(0, u64::saturating_add);
         self.counted.store(held, Relaxed);
-        let _ = self.since.fetch_update(Relaxed, Relaxed, |since| Some(since.saturating_sub(before)));
+        self.since.fetch_sub(before, Relaxed);
         self.told.store(held, Relaxed);
         held
     }

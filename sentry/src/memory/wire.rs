@@ -28,8 +28,15 @@ pub enum Asked {
     Count,
     /// To say [`Told::Quiet`], and [`Told::Stir`] when it is over.
     Quiet,
-    /// More is in use than the limit: somebody is to be killed. How much, and the largest processes.
-    Over(u64, Vec<Seen>),
+    /// More is in use than the limit: somebody is to be killed.
+    Over {
+        /// Bytes in use.
+        used: u64,
+        /// How many of them the sentry is thought to hold in memory files.
+        held: u64,
+        /// The largest processes.
+        seen: Vec<Seen>,
+    },
 }
 
 /// A guest's host process as the meter sees it.
@@ -47,7 +54,7 @@ pub struct Seen {
 const MAX: usize = 8192;
 const SEEN: usize = 20;
 /// Processes that one packet can name.
-pub const MOST_SEEN: usize = (MAX - 9) / SEEN;
+pub const MOST_SEEN: usize = (MAX - 17) / SEEN;
 
 fn number(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk::<8>().map(|n| u64::from_le_bytes(*n))
@@ -123,8 +130,8 @@ impl Asked {
             }
             Asked::Count => b"c".to_vec(),
             Asked::Quiet => b"q".to_vec(),
-            Asked::Over(used, seen) => {
-                let mut bytes = [&b"o"[..], &used.to_le_bytes()].concat();
+            Asked::Over { used, held, seen } => {
+                let mut bytes = [&b"o"[..], &used.to_le_bytes(), &held.to_le_bytes()].concat();
                 for one in seen.iter().take(MOST_SEEN) {
                     bytes.extend_from_slice(&one.pid.to_le_bytes());
                     bytes.extend_from_slice(&one.resident.to_le_bytes());
@@ -145,8 +152,8 @@ impl Asked {
                     let pid = i32::from_le_bytes(*one.first_chunk::<4>()?);
                     Some(Seen { pid, resident: number(one, 4)?, tables: number(one, 12)? })
                 };
-                let list = bytes.get(9..)?.chunks_exact(SEEN).filter_map(seen).collect();
-                Some(Asked::Over(number(bytes, 1)?, list))
+                let seen = bytes.get(17..)?.chunks_exact(SEEN).filter_map(seen).collect();
+                Some(Asked::Over { used: number(bytes, 1)?, held: number(bytes, 9)?, seen })
             }
             _ => None,
         }
@@ -180,12 +187,13 @@ mod tests {
             Asked::Used { guests: 1, sentry: u64::MAX },
             Asked::Count,
             Asked::Quiet,
-            Asked::Over(7, Vec::new()),
-            Asked::Over(7, (1..=3).map(seen).collect()),
+            Asked::Over { used: 7, held: 3, seen: Vec::new() },
+            Asked::Over { used: 7, held: 3, seen: (1..=3).map(seen).collect() },
         ] {
             assert_eq!(Asked::decode(&asked.encode()), Some(asked));
         }
-        assert!(Asked::Over(7, (0..9999).map(seen).collect()).encode().len() <= MAX);
+        let many = Asked::Over { used: 7, held: 3, seen: (0..9999).map(seen).collect() };
+        assert!(many.encode().len() <= MAX);
         assert_eq!(Told::decode(&[]), None);
         assert_eq!(Asked::decode(b"o123"), None);
     }

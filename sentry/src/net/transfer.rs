@@ -273,6 +273,9 @@ impl Socket {
         if self.family == AF_NETLINK {
             return self.ask_kernel(cx, data, to.map(|(addr, _)| addr));
         }
+        if !crate::memory::room_for(data.len() as u64) {
+            return if done > 0 { Ok(done) } else { Err(Errno::ENOBUFS.into()) };
+        }
         let buffer = self.send_buffer();
         // A message of AF_UNIX is in the sender's buffer, with 32 bytes beside it.
         let most = if self.family == AF_UNIX { buffer.unwrap_or(ROOM).saturating_sub(32) } else { 65_507 };
