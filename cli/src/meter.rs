@@ -148,7 +148,8 @@ struct Meter {
     processors: u64,
     sentry_pid: i32,
     socket: OwnedFd,
-    children: File,
+    /// Where the sentry's threads list their children: those that have any.
+    children: Vec<File>,
     sentry: File,
     /// The sentry's private memory at the start, and now.
     sentry_at_start: u64,
@@ -177,8 +178,7 @@ impl Meter {
             processors: crate::processors() as u64,
             sentry_pid: sentry,
             socket,
-            // Guest processes are made with CLONE_PARENT, so they are all of the thread that began.
-            children: File::open(format!("/proc/{sentry}/task/{sentry}/children"))?,
+            children: Vec::new(),
             sentry: File::open(format!("/proc/{sentry}/status"))?,
             sentry_at_start: 0,
             sentry_now: 0,
@@ -196,6 +196,8 @@ impl Meter {
         if !self.wait(None) || !self.hear(&mut false, &mut false) {
             return;
         }
+        let Ok(children) = self.parents() else { return };
+        self.children = children;
         self.sentry_at_start = Figures::read(&self.sentry).map_or(0, |figures| figures.private());
         let (mut asleep, mut idle) = (false, 0);
         let mut pause = SHORTEST;
@@ -250,11 +252,34 @@ impl Meter {
         }
     }
 
+    /// Which threads of the sentry have children. Guest processes are made with CLONE_PARENT, so that all are of the
+    /// threads that made the first ones.
+    fn parents(&self) -> io::Result<Vec<File>> {
+        let mut parents = Vec::new();
+        for thread in fs::read_dir(format!("/proc/{}/task", self.sentry_pid))? {
+            let Ok(file) = File::open(thread?.path().join("children")) else { continue };
+            if read_all(&file).is_ok_and(|list| !list.is_empty()) {
+                parents.push(file);
+            }
+        }
+        if parents.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(parents) }
+    }
+
+    /// The guests' host processes.
+    fn list(&mut self) -> io::Result<String> {
+        let all = |files: &[File]| files.iter().map(read_all).collect::<io::Result<String>>();
+        all(&self.children).or_else(|_| {
+            // A thread has ended, and another has its children.
+            self.children = self.parents()?;
+            all(&self.children)
+        })
+    }
+
     /// Reads what may have changed.
     fn look(&mut self) -> io::Result<Look> {
         let begun = Instant::now();
         self.sentry_now = Figures::read(&self.sentry)?.private();
-        let list = read_all(&self.children)?;
+        let list = self.list()?;
         let pids: Vec<i32> = list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
         let mut busy = false;
         let mut guests = BTreeMap::new();
