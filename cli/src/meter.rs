@@ -93,7 +93,8 @@ impl Figures {
         let mut figures = Figures::default();
         for line in text.lines() {
             let Some((name, value)) = line.split_once(':') else { continue };
-            let kib = || value.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) << 10;
+            let kib =
+                || value.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) << 10;
             match name {
                 "NSpid" => {
                     figures.inner = value.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
@@ -229,7 +230,8 @@ impl Meter {
 
     /// Until something is to be heard, or the time is over. False when waiting is not possible.
     fn wait(&self, most: Option<Duration>) -> bool {
-        let most = most.map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() });
+        let most =
+            most.map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() });
         matches!(
             poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], most.as_ref()),
             Ok(_) | Err(rustix::io::Errno::INTR)
@@ -293,7 +295,8 @@ impl Meter {
                 continue;
             }
             busy = true;
-            let old = known.and_then(|guest| Figures::read(&guest.status).ok().map(|now| Guest { cpu, now, ..guest }));
+            let old = known
+                .and_then(|guest| Figures::read(&guest.status).ok().map(|now| Guest { cpu, now, ..guest }));
             // Gone, or its number was given again.
             let guest = old.or_else(|| Guest::new(pid, cpu).ok());
             guests.extend(guest.map(|guest| (pid, guest)));
@@ -318,7 +321,9 @@ impl Meter {
             self.mapped_then = self.mapped();
             Asked::Count.send(&self.socket);
         }
-        let most = fixed.saturating_add(self.sum(Figures::private)).saturating_add(self.held.saturating_add(self.mapped()));
+        let most = fixed
+            .saturating_add(self.sum(Figures::private))
+            .saturating_add(self.held.saturating_add(self.mapped()));
         if most <= self.limit {
             self.parts = None;
             self.over_since = None;
@@ -343,13 +348,18 @@ impl Meter {
             }
         }
         self.tell(false);
-        if used > self.limit { self.over(used) } else { self.over_since = None }
+        if used > self.limit {
+            self.over(used)
+        } else {
+            self.over_since = None
+        }
         used
     }
 
     /// Page tables, and what the sentry has grown by.
     fn fixed(&self) -> u64 {
-        self.sum(|figures| figures.tables).saturating_add(self.sentry_now.saturating_sub(self.sentry_at_start))
+        self.sum(|figures| figures.tables)
+            .saturating_add(self.sentry_now.saturating_sub(self.sentry_at_start))
     }
 
     /// What is in use at most, by the parts that were read and what may have come since.
@@ -453,7 +463,8 @@ fn part(pid: i32) -> io::Result<(u64, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let kib = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|rest| rest.split_whitespace().next()).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) << 10
+        line.and_then(|rest| rest.split_whitespace().next()).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0)
+            << 10
     };
     Ok((kib("Pss_Anon:").saturating_add(kib("SwapPss:")), kib("Pss_Shmem:")))
 }

@@ -64,14 +64,28 @@ fn xorshift(s: &mut u64) -> u64 {
     *s
 }
 
-/// Calls `p` with the registers of a call.
-fn jump(p: usize, nr: u64, a: [u64; 6]) {
+/// Every `syscall` instruction of the region.
+pub fn calls() -> Vec<usize> {
+    let mut all = Vec::new();
+    for page in regions().into_iter().flat_map(|(a, b)| (a..b).step_by(4096)).filter(|page| readable(*page)) {
+        let code = unsafe { std::slice::from_raw_parts(page as *const u8, 4096) };
+        all.extend(
+            code.windows(2).enumerate().filter(|(_, two)| *two == [0x0f, 0x05]).map(|(at, _)| page + at),
+        );
+    }
+    all
+}
+
+/// Calls `p` with the registers of a call; what rax is if it comes back.
+pub fn jump(p: usize, nr: u64, a: [u64; 6]) -> u64 {
+    let rax;
     unsafe {
         std::arch::asm!("push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15", "call r11",
             "pop r15", "pop r14", "pop r13", "pop r12", "pop rbp", "pop rbx",
-            in("r11") p, inout("rax") nr => _, inout("rdi") a[0] => _, inout("rsi") a[1] => _, inout("rdx") a[2] => _,
+            in("r11") p, inout("rax") nr => rax, inout("rdi") a[0] => _, inout("rsi") a[1] => _, inout("rdx") a[2] => _,
             inout("r10") a[3] => _, inout("r8") a[4] => _, inout("r9") a[5] => _, out("rcx") _);
     }
+    rax
 }
 
 /// Jumps to every `syscall` instruction of the region, with numbers and arguments that would do harm outside.

@@ -47,6 +47,7 @@ type Helper = fn(&[String]) -> i32;
 
 const HELPERS: &[(&str, Helper)] = &[
     ("io_uring_three_times", io_uring_three_times),
+    ("fill", fill::run),
     ("hostile", hostile::run),
     ("bomb", hostile::bomb),
     ("look", hostile::look),
@@ -55,6 +56,7 @@ const HELPERS: &[(&str, Helper)] = &[
     ("churn", threads::churn),
 ];
 
+mod fill;
 mod hostile;
 mod tracee;
 

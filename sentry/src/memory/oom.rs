@@ -77,7 +77,9 @@ impl Killer {
         let best = spaces.into_iter().max_by_key(|one| one.points);
         let total = i64::try_from(self.limit / PAGE).unwrap_or(i64::MAX);
         let stray = self.stray(seen, &known);
-        if let Some(stray) = stray.filter(|one| best.as_ref().is_none_or(|b| points(one.resident, 0, total) > b.points)) {
+        if let Some(stray) =
+            stray.filter(|one| best.as_ref().is_none_or(|b| points(one.resident, 0, total) > b.points))
+        {
             // Made by hand, behind the kernel's back: it has no number and no parent inside.
             platform::kill_process(stray.pid);
             self.dying = Some((stray.pid, Instant::now()));
@@ -133,7 +135,8 @@ impl Killer {
         for one in &strays {
             self.unknown.entry(one.pid).or_insert(now);
         }
-        let old = |one: &Seen| self.unknown.get(&one.pid).is_some_and(|since| now.duration_since(*since) > UNKNOWN);
+        let old =
+            |one: &Seen| self.unknown.get(&one.pid).is_some_and(|since| now.duration_since(*since) > UNKNOWN);
         strays.into_iter().filter(old).max_by_key(|one| one.resident)
     }
 
@@ -145,6 +148,11 @@ impl Killer {
             mib(used),
             mib(self.limit)
         ));
-        self.kernel.report.oom_kill(OomKill { pid, program: program.to_owned(), resident, limit: self.limit });
+        self.kernel.report.oom_kill(OomKill {
+            pid,
+            program: program.to_owned(),
+            resident,
+            limit: self.limit,
+        });
     }
 }

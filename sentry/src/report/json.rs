@@ -101,9 +101,7 @@ fn denials(found: &Found) -> Vec<Value> {
 }
 
 fn oom_kills(found: &Found) -> Vec<Value> {
-    let kill = |kill: &super::OomKill| {
-        json!({ "pid": kill.pid, "program": kill.program, "resident": kill.resident, "limit": kill.limit })
-    };
+    let kill = |kill: &super::OomKill| json!({ "pid": kill.pid, "program": kill.program, "resident": kill.resident, "limit": kill.limit });
     found.oom_kills.iter().map(kill).collect()
 }
 
