@@ -76,16 +76,14 @@ pub fn calls() -> Vec<usize> {
     all
 }
 
-/// Calls `p` with the registers of a call; what rax is if it comes back.
-pub fn jump(p: usize, nr: u64, a: [u64; 6]) -> u64 {
-    let rax;
+/// Calls `p` with the registers of a call.
+fn jump(p: usize, nr: u64, a: [u64; 6]) {
     unsafe {
         std::arch::asm!("push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15", "call r11",
             "pop r15", "pop r14", "pop r13", "pop r12", "pop rbp", "pop rbx",
-            in("r11") p, inout("rax") nr => rax, inout("rdi") a[0] => _, inout("rsi") a[1] => _, inout("rdx") a[2] => _,
+            in("r11") p, inout("rax") nr => _, inout("rdi") a[0] => _, inout("rsi") a[1] => _, inout("rdx") a[2] => _,
             inout("r10") a[3] => _, inout("r8") a[4] => _, inout("r9") a[5] => _, out("rcx") _);
     }
-    rax
 }
 
 /// Jumps to every `syscall` instruction of the region, with numbers and arguments that would do harm outside.
