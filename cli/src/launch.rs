@@ -57,6 +57,7 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
     let numbers = |fds: &[OwnedFd]| fds.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>();
     let tty = open_tty();
     let streams = stdio::streams(Path::new(plan.root()));
+    let (sizes, sizes_theirs) = pair().map_err(text("socket for sizes"))?;
     let meter = match options.memory {
         Some(limit) => {
             let (ours, theirs) = pair().map_err(text("meter's socket"))?;
@@ -88,6 +89,7 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
         job: stdio::job(tty.as_ref().map(AsFd::as_fd)),
         tty: tty.as_ref().map(AsRawFd::as_raw_fd),
         counter: counter.as_ref().map(|counter| counter.socket().as_raw_fd()),
+        sizes: sizes_theirs.as_raw_fd(),
         memory: meter.as_ref().map(|(limit, _, theirs)| (*limit, theirs.as_raw_fd())),
     };
     // Root's gofer sees owners as they are.
@@ -122,7 +124,7 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
         }
         None => None,
     };
-    drop((ready_theirs, gofer_lanes, sentry_lanes, control_theirs, report, trace));
+    drop((ready_theirs, gofer_lanes, sentry_lanes, control_theirs, sizes_theirs, report, trace));
     stdio::let_go();
     if let Some((ours, theirs)) = oracle {
         drop(theirs);
@@ -133,6 +135,7 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
     let mut run = Run::new(control, signals, ready, tty, sentry, gofer);
     run.counter = counter;
     run.meter = meter;
+    run.sizes = Some(sizes);
     Ok(run)
 }
 

@@ -16,7 +16,9 @@
 //! changed by too much again (page faults count, which is how a copy is made), it is not read again.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal, setsid};
+use sentry::memory::look;
 use sentry::memory::wire::{Asked, MOST_SEEN, Next, Seen, Told};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -83,6 +85,33 @@ struct Figures {
     shmem: u64,
     tables: u64,
     swap: u64,
+    peak: u64,
+}
+
+/// Answers the sentry one question about a guest's host process: those alone are its children. False when there will be
+/// no other question.
+pub fn answer(socket: &OwnedFd, sentry: i32) -> bool {
+    let mut question = [0; look::QUESTION];
+    let got = recv(socket, &mut question[..], RecvFlags::DONTWAIT);
+    if let Ok((look::QUESTION, _)) = got {
+        let figures = figures_of(sentry, look::asked(&question)).unwrap_or_default();
+        let Figures { anon, file, shmem, tables, swap, peak, .. } = figures;
+        let told = look::Figures { anon, file, shmem, tables, swap, peak };
+        let _ = send(socket, &told.answer(&question), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+    matches!(got, Ok((look::QUESTION, _)) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
+}
+
+/// The figures of the child with this id in the sentry's pid namespace.
+fn figures_of(sentry: i32, inner: i32) -> Option<Figures> {
+    parents(sentry).ok()?.iter().find_map(|file| {
+        let list = read_all(file).ok()?;
+        // The newest are looked at first.
+        list.split_whitespace().rev().find_map(|pid| {
+            let figures = Figures::read(&File::open(format!("/proc/{pid}/status")).ok()?).ok()?;
+            (figures.inner == inner).then_some(figures)
+        })
+    })
 }
 
 impl Figures {
@@ -104,6 +133,7 @@ impl Figures {
                 "RssShmem" => figures.shmem = kib(),
                 "VmPTE" => figures.tables = kib(),
                 "VmSwap" => figures.swap = kib(),
+                "VmHWM" => figures.peak = kib(),
                 _ => {}
             }
         }
@@ -197,7 +227,7 @@ impl Meter {
         if !self.wait(None) || !self.hear(&mut false, &mut false) {
             return;
         }
-        let Ok(children) = self.parents() else { return };
+        let Ok(children) = parents(self.sentry_pid) else { return };
         self.children = children;
         self.sentry_at_start = Figures::read(&self.sentry).map_or(0, |figures| figures.private());
         let (mut asleep, mut idle) = (false, 0);
@@ -254,25 +284,12 @@ impl Meter {
         }
     }
 
-    /// Which threads of the sentry have children. Guest processes are made with CLONE_PARENT, so that all are of the
-    /// threads that made the first ones.
-    fn parents(&self) -> io::Result<Vec<File>> {
-        let mut parents = Vec::new();
-        for thread in fs::read_dir(format!("/proc/{}/task", self.sentry_pid))? {
-            let Ok(file) = File::open(thread?.path().join("children")) else { continue };
-            if read_all(&file).is_ok_and(|list| !list.is_empty()) {
-                parents.push(file);
-            }
-        }
-        if parents.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(parents) }
-    }
-
     /// The guests' host processes.
     fn list(&mut self) -> io::Result<String> {
         let all = |files: &[File]| files.iter().map(read_all).collect::<io::Result<String>>();
         all(&self.children).or_else(|_| {
             // A thread has ended, and another has its children.
-            self.children = self.parents()?;
+            self.children = parents(self.sentry_pid)?;
             all(&self.children)
         })
     }
@@ -437,6 +454,19 @@ impl Guest {
         let now = Figures::read(&status)?;
         Ok(Guest { status, cpu, now, faults: u64::MAX, then: Figures::default() })
     }
+}
+
+/// Which threads of the sentry have children. Guest processes are made with CLONE_PARENT, so that all are of the threads
+/// that made the first ones.
+fn parents(sentry: i32) -> io::Result<Vec<File>> {
+    let mut parents = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{sentry}/task"))? {
+        let Ok(file) = File::open(thread?.path().join("children")) else { continue };
+        if read_all(&file).is_ok_and(|list| !list.is_empty()) {
+            parents.push(file);
+        }
+    }
+    if parents.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(parents) }
 }
 
 fn read_all(file: &File) -> io::Result<String> {

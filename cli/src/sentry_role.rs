@@ -34,7 +34,7 @@ pub fn start(setup: SentrySetup) -> Result<i32, String> {
     match enter_namespaces(Kin::Child) {
         Ok(Side::Old(pid)) => Ok(pid),
         Ok(Side::New(..)) => {
-            let mut keep: Vec<RawFd> = vec![setup.control];
+            let mut keep: Vec<RawFd> = vec![setup.control, setup.sizes];
             keep.extend(
                 setup
                     .lanes
@@ -94,6 +94,7 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     let lanes = setup.lanes.iter().map(|fd| take(*fd)).collect::<Result<Vec<_>, _>>()?;
     let mut report = setup.report.map(take).transpose()?.map(File::from);
     let counter = setup.counter.map(take).transpose()?;
+    sentry::memory::look::ask_by(take(setup.sizes)?);
     if let Some((limit, fd)) = setup.memory {
         sentry::memory::set(limit, take(fd)?);
     }

@@ -33,6 +33,8 @@ pub struct SentrySetup {
     pub tty: Option<RawFd>,
     /// Who counts host calls.
     pub counter: Option<RawFd>,
+    /// The socket by which the launcher tells what guests' host processes have.
+    pub sizes: RawFd,
     /// Limit on memory in bytes, and the socket to who meters it.
     pub memory: Option<(u64, RawFd)>,
 }

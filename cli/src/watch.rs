@@ -60,6 +60,8 @@ pub struct Run {
     gofer_line: Vec<u8>,
     sentry: Option<Child>,
     gofer: Option<Child>,
+    /// Asks what guests' host processes have.
+    pub sizes: Option<OwnedFd>,
     /// Who counts host calls.
     pub counter: Option<confine::count::Counter>,
     /// Who meters memory. When it is gone, the sentry ends.
@@ -156,6 +158,7 @@ impl Run {
             gofer: Some(gofer),
             counter: None,
             meter: None,
+            sizes: None,
             speaks: None,
             insisted: VecDeque::new(),
         }
@@ -200,7 +203,13 @@ impl Run {
 
     fn turns(&mut self) -> Result<u8, String> {
         loop {
-            let [control, signal, ready, gofer] = self.wait()?;
+            let [control, signal, ready, gofer, sizes] = self.wait()?;
+            if sizes
+                && let (Some(socket), Some(sentry)) = (&self.sizes, &self.sentry)
+                && !crate::meter::answer(socket, sentry.pid())
+            {
+                self.sizes = None;
+            }
             if ready {
                 self.gofer_speaks()?;
             }
@@ -222,13 +231,14 @@ impl Run {
         }
     }
 
-    /// Which of control, signals, ready and gofer have something.
-    fn wait(&self) -> Result<[bool; 4], String> {
+    /// Which of control, signals, ready, gofer and sizes have something.
+    fn wait(&self) -> Result<[bool; 5], String> {
         let fds = [
             Some(self.control.as_fd()),
             Some(self.signals.as_fd()),
             self.ready.as_ref().map(AsFd::as_fd),
             self.gofer.as_ref().map(|gofer| gofer.fd.as_fd()),
+            self.sizes.as_ref().map(AsFd::as_fd),
         ];
         let mut polled: Vec<_> =
             fds.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();

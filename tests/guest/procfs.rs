@@ -6,7 +6,8 @@ use libc::*;
 cases![
     zombie, threads, thread_by_number, states, stat_has_all_fields, status_signals, comm_is_written, comm_of_others, mem_is_read_and_written,
     mem_of_child, mem_errors, oom_score_adj, oom_score_adj_errors, smaps_rollup, cmdline_follows_memory, others_are_private, undumpable,
-    id_maps, timerslack, every_file_opens, init_is_there, system_files, cpu_topology, cpu_time_grows, net_files, starts_after_boot, no_name_twice
+    id_maps, timerslack, every_file_opens, init_is_there, system_files, cpu_topology, cpu_time_grows, net_files, starts_after_boot, no_name_twice,
+    resident_follows_use, resident_of_another, oom_score_follows
 ];
 
 fn text(p: &str) -> String {
@@ -447,4 +448,81 @@ fn no_name_twice() {
         }
         left.extend(names.into_iter().filter(|(.., t)| t.as_ref().is_ok_and(|t| t.is_dir())).map(|(_, p, _)| p));
     }
+}
+
+/// A number of /proc/PID/status in KiB.
+fn kib(pid: &str, key: &str) -> i64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+    let line = text.lines().find(|l| l.starts_with(key)).expect("the line");
+    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number")
+}
+
+fn pages(pid: &str, field: usize) -> i64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).expect("its statm");
+    text.split_whitespace().nth(field).and_then(|n| n.parse().ok()).expect("a number")
+}
+
+fn fill(len: usize, flags: i32) -> usize {
+    let p = ok(sys!(SYS_mmap, 0, len, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0)) as usize;
+    for at in (p..p + len).step_by(4096) {
+        unsafe { (at as *mut u8).write_volatile(1) }
+    }
+    p
+}
+
+const BIG: usize = 64 << 20;
+/// What other memory may change by meanwhile, in KiB.
+const NOISE: i64 = 4096;
+
+fn near(got: i64, want: i64, what: &str) {
+    check((got - want).abs() <= NOISE, &format!("{what}: {got} KiB, wanted about {want}"));
+}
+
+fn resident_follows_use() {
+    let big = (BIG >> 10) as i64;
+    let before = ["VmRSS", "RssAnon", "RssShmem", "VmSize"].map(|key| kib("self", key));
+    let statm = pages("self", 1);
+    let p = fill(BIG, MAP_PRIVATE);
+    near(kib("self", "RssAnon") - before[1], big, "RssAnon");
+    near(kib("self", "VmRSS") - before[0], big, "VmRSS");
+    near((pages("self", 1) - statm) * 4, big, "statm");
+    eq(sys!(SYS_madvise, p, BIG, MADV_DONTNEED), 0);
+    near(kib("self", "RssAnon") - before[1], 0, "RssAnon after MADV_DONTNEED");
+    near(kib("self", "VmSize") - before[3], big, "VmSize");
+    check(kib("self", "VmHWM") >= before[0] + big - NOISE, "VmHWM does not remember");
+    eq(sys!(SYS_munmap, p, BIG), 0);
+    let p = fill(BIG, MAP_SHARED);
+    near(kib("self", "RssShmem") - before[2], big, "RssShmem");
+    near(kib("self", "RssAnon") - before[1], 0, "RssAnon beside shared memory");
+    eq(sys!(SYS_munmap, p, BIG), 0);
+    near((pages("self", 1) - statm) * 4, 0, "statm at the end");
+}
+
+fn resident_of_another() {
+    let (go, done) = (pipe_pair(), pipe_pair());
+    let pid = child(|| {
+        fill(BIG, MAP_PRIVATE);
+        sys!(SYS_write, done[1], b"x", 1);
+        sys!(SYS_read, go[0], &mut [0u8; 1], 1);
+        0
+    });
+    let name = pid.to_string();
+    eq(sys!(SYS_read, done[0], &mut [0u8; 1], 1), 1);
+    check(kib(&name, "RssAnon") >= (BIG >> 10) as i64, "RssAnon of a child");
+    check(pages(&name, 1) * 4096 >= BIG as i64, "statm of a child");
+    eq(sys!(SYS_write, go[1], b"x", 1), 1);
+    exits(pid, 0);
+}
+
+fn oom_score_follows() {
+    let score = || -> i64 {
+        let text = std::fs::read_to_string("/proc/self/oom_score").expect("the score");
+        text.trim().parse().expect("a number")
+    };
+    let before = score();
+    in_child(move || {
+        std::fs::write("/proc/self/oom_score_adj", "1000").expect("adj");
+        check(score() >= 1333, "a score with the highest adjustment");
+    });
+    check((600..=1333).contains(&before), "a score without adjustment");
 }

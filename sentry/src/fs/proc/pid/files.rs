@@ -184,7 +184,8 @@ fn make(cx: &mut Cx, subject: &Subject, row: &Row, thread: bool) -> SysResult<Ve
     }
     let task = subject.task.as_ref();
     let line = |n: i64| format!("{n}\n").into_bytes();
-    if matches!(row.name, b"statm" | b"status" | b"stat") && Arc::ptr_eq(process, &asker.process) {
+    let sized = matches!(row.name, b"statm" | b"status" | b"stat");
+    if sized && Arc::ptr_eq(process, &asker.process) && !crate::memory::look::answers() {
         // What it uses itself the host tells.
         let used = cx.port()?.rusage(asker.vfork.lock().is_some())?;
         process.rss_seen.store(used.max_rss, Relaxed);
@@ -209,7 +210,12 @@ fn make(cx: &mut Cx, subject: &Subject, row: &Row, thread: bool) -> SysResult<Ve
             let adj = i64::from(process.oom_score_adj.load(Relaxed));
             line(if adj == 1000 { 15 } else { adj * 17 / 1000 })
         }
-        b"oom_score" => line((666 + i64::from(process.oom_score_adj.load(Relaxed)) * 2 / 3).max(0)),
+        b"oom_score" => {
+            let pid = task.map_or(0, |task| task.mm().space.host_pid());
+            let told = crate::memory::look::figures(pid).unwrap_or_default();
+            let bytes = told.resident().saturating_add(told.swap).saturating_add(told.tables);
+            line(crate::memory::score(process, bytes).max(0))
+        }
         b"loginuid" | b"sessionid" => b"4294967295".to_vec(),
         b"setgroups" if process.creds().ns.setgroups.load(Relaxed) => b"allow\n".to_vec(),
         b"setgroups" => b"deny\n".to_vec(),

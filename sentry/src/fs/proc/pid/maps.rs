@@ -171,6 +171,9 @@ pub(super) fn rollup(task: &Task) -> Vec<u8> {
             locked = locked.saturating_add(area.end.saturating_sub(*start));
         }
     }
+    if let Some(told) = crate::memory::look::figures(task.mm().space.host_pid()) {
+        all = Sizes { anonymous: told.anon, file: told.file, shared: told.shmem };
+    }
     let first = areas.first().map_or(0, |(start, _)| *start);
     let last = areas.last().map_or(0, |(_, area)| area.end);
     let head = format!("{first:08x}-{last:08x} ---p 00000000 00:00 0 ");

@@ -55,6 +55,8 @@ struct Memory {
     size: u64,
     resident: u64,
     peak_resident: u64,
+    tables: u64,
+    swap: u64,
     shared: u64,
     text: u64,
     data: u64,
@@ -64,11 +66,15 @@ struct Memory {
     marks: Marks,
 }
 
-/// Sizes in bytes. What is resident is the host's word for it where the process has asked (VmHWM), and else an
-/// estimate.
+/// Sizes in bytes. What is resident the launcher tells; where it does not, the most that the host told the process of
+/// itself is shown, and else an estimate.
 fn memory(task: &Task) -> Memory {
-    let sizes = Sizes::of_task(task);
     let mm = task.mm();
+    let told = crate::memory::look::figures(mm.space.host_pid());
+    let sizes = match &told {
+        Some(told) => Sizes { anonymous: told.anon, file: told.file, shared: told.shmem },
+        None => Sizes::of_task(task),
+    };
     let layout = mm.layout.lock();
     let (mut text, mut locked, data) = (0u64, 0u64, layout.data());
     for (start, area) in layout.iter() {
@@ -82,12 +88,17 @@ fn memory(task: &Task) -> Memory {
     }
     let seen = task.process.rss_seen.load(Relaxed).saturating_mul(1024);
     let size = layout.total();
-    let resident = if seen != 0 { seen } else { sizes.resident() }.min(size.max(seen));
+    let resident = match told {
+        Some(told) => told.resident(),
+        None => if seen != 0 { seen } else { sizes.resident() }.min(size.max(seen)),
+    };
     let stack = layout.stack();
     Memory {
         size,
         resident,
-        peak_resident: resident,
+        peak_resident: told.map_or(resident, |told| told.peak.max(resident)),
+        tables: told.map_or(size / 512, |told| told.tables),
+        swap: told.map_or(0, |told| told.swap),
         shared: sizes.shared,
         text,
         data,
@@ -314,8 +325,8 @@ pub(super) fn status(asker: &Task, subject: &Subject) -> Vec<u8> {
         let program = end_code.saturating_sub(start_code);
         kib("VmExe", program);
         kib("VmLib", m.text.saturating_sub(program));
-        kib("VmPTE", m.size / 512);
-        kib("VmSwap", 0);
+        kib("VmPTE", m.tables);
+        kib("VmSwap", m.swap);
         kib("HugetlbPages", 0);
         line("CoreDumping", "0".into());
         line("THP_enabled", "1".into());

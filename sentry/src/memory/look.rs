@@ -1,0 +1,134 @@
+//! How much memory a guest's host process has: the launcher sees it in /proc, the sentry has none.
+
+use crate::sync::{Level, Lock};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::net::{RecvFlags, SendFlags};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Bytes of a host process, as /proc/PID/status of the host has them.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// Private memory (RssAnon).
+    pub anon: u64,
+    /// Pages of files (RssFile).
+    pub file: u64,
+    /// Pages of shared memory (RssShmem).
+    pub shmem: u64,
+    /// Page tables (VmPTE).
+    pub tables: u64,
+    /// VmSwap.
+    pub swap: u64,
+    /// Most that was resident at once (VmHWM).
+    pub peak: u64,
+}
+
+/// A question or an answer: a number that both have, and for an answer the figures.
+pub const QUESTION: usize = 12;
+/// See [`QUESTION`].
+pub const ANSWER: usize = 56;
+
+impl Figures {
+    /// All that is resident.
+    pub fn resident(&self) -> u64 {
+        self.anon.saturating_add(self.file).saturating_add(self.shmem)
+    }
+
+    /// The answer to `question`, in which a pid follows the number.
+    pub fn answer(&self, question: &[u8; QUESTION]) -> Vec<u8> {
+        let mut bytes = question[..8].to_vec();
+        for value in [self.anon, self.file, self.shmem, self.tables, self.swap, self.peak] {
+            bytes.extend_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8; ANSWER]) -> (u64, Figures) {
+        let mut words =
+            bytes.chunks_exact(8).map(|word| word.first_chunk().map_or(0, |w| u64::from_le_bytes(*w)));
+        let mut next = || words.next().unwrap_or(0);
+        let number = next();
+        let (anon, file, shmem, tables, swap, peak) = (next(), next(), next(), next(), next(), next());
+        (number, Figures { anon, file, shmem, tables, swap, peak })
+    }
+}
+
+/// The pid that a question is about, in the sentry's namespace.
+pub fn asked(question: &[u8; QUESTION]) -> i32 {
+    let [.., a, b, c, d] = *question;
+    i32::from_le_bytes([a, b, c, d])
+}
+
+struct Launcher {
+    socket: OwnedFd,
+    number: u64,
+    /// It did not answer then: job control may have stopped it.
+    silent: Option<Instant>,
+}
+
+static LAUNCHER: OnceLock<Lock<Launcher>> = OnceLock::new();
+
+/// How long an answer is waited for, and how long nothing is asked after none came.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Who is asked from now on.
+pub fn ask_by(socket: OwnedFd) {
+    // A process has one sandbox and one launcher.
+    let _ = LAUNCHER.set(Lock::new(Level::Field, Launcher { socket, number: 0, silent: None }));
+}
+
+/// Whether there is somebody who answers.
+pub fn answers() -> bool {
+    LAUNCHER.get().is_some_and(|launcher| launcher.lock().silent.is_none())
+}
+
+/// What a host process has; None when nobody knows. Waits for the launcher, which takes some 50 us.
+pub fn figures(pid: i32) -> Option<Figures> {
+    let mut launcher = LAUNCHER.get()?.lock();
+    if pid <= 0 || launcher.silent.is_some_and(|since| since.elapsed() < PAUSE) {
+        return None;
+    }
+    launcher.silent = None;
+    launcher.number = launcher.number.wrapping_add(1);
+    let number = launcher.number;
+    let question = [&number.to_le_bytes()[..], &pid.to_le_bytes()].concat();
+    rustix::net::send(&launcher.socket, &question, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).ok()?;
+    loop {
+        let ready = poll(&mut [PollFd::new(&launcher.socket, PollFlags::IN)], Some(&PATIENCE));
+        match ready {
+            Ok(0) => {
+                launcher.silent = Some(Instant::now());
+                return None;
+            }
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return None,
+        }
+        let mut bytes = [0; ANSWER];
+        match rustix::net::recv(&launcher.socket, &mut bytes[..], RecvFlags::DONTWAIT) {
+            Ok((ANSWER, _)) => {}
+            Ok(_) | Err(_) => return None,
+        }
+        // An older answer that came too late is passed over.
+        match Figures::decode(&bytes) {
+            (same, figures) if same == number => return (figures.resident() > 0).then_some(figures),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_come_back_as_they_went() {
+        let figures = Figures { anon: 1, file: 2, shmem: 3, tables: 4, swap: 5, peak: u64::MAX };
+        let question = [7, 0, 0, 0, 0, 0, 0, 0, 9, 1, 0, 0];
+        let bytes = figures.answer(&question);
+        assert_eq!(Figures::decode(&bytes.try_into().unwrap()), (7, figures));
+        assert_eq!(asked(&question), 265);
+    }
+}
