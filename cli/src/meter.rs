@@ -116,9 +116,7 @@ fn figures_of(sentry: i32, inner: i32) -> Option<Figures> {
 
 impl Figures {
     fn read(status: &File) -> io::Result<Figures> {
-        let mut buffer = [0; 4096];
-        let length = status.read_at(&mut buffer, 0)?;
-        let text = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default());
+        let text = read_all(status)?;
         let mut figures = Figures::default();
         for line in text.lines() {
             let Some((name, value)) = line.split_once(':') else { continue };

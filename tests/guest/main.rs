@@ -15,6 +15,7 @@ macro_rules! verbs {
 }
 
 verbs! {
+    areas
     attr buffers clone close dnotify dup exec fcntl fdops fileops files futex getdents ids inet init inotify job loopback lseek
     memlimit mmap names netlink open pipe pointers prctl pread process procfs pty read rlimit setid sigfault
     sigframe signal sites socket splice stat threads time timers tty wait

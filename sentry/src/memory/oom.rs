@@ -5,7 +5,7 @@ use crate::kernel::Kernel;
 use crate::mm::{Mm, PAGE};
 use crate::report::OomKill;
 use crate::task::Process;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -43,8 +43,8 @@ pub(super) struct Killer {
     kernel: Arc<Kernel>,
     limit: u64,
     say: Box<dyn Fn(String) + Send>,
-    /// The last victim's host process, and when it was killed.
-    dying: Option<(i32, Instant)>,
+    /// Victims' host processes that may have memory still, and when they were killed.
+    dying: HashMap<i32, Instant>,
     /// Large host processes that the kernel does not know, and since when.
     unknown: HashMap<i32, Instant>,
 }
@@ -59,35 +59,44 @@ struct Candidate {
 
 impl Killer {
     pub(super) fn new(kernel: Arc<Kernel>, limit: u64, say: Box<dyn Fn(String) + Send>) -> Killer {
-        Killer { kernel, limit, say, dying: None, unknown: HashMap::new() }
+        Killer { kernel, limit, say, dying: HashMap::new(), unknown: HashMap::new() }
     }
 
-    /// More is in use than the limit, by these processes.
+    /// More is in use than the limit, by these processes. Kills as many as are in the way: a look takes its time, and who
+    /// forks without end would be faster than one kill for each.
     pub(super) fn over(&mut self, used: u64, seen: &[Seen]) {
-        if let Some((pid, since)) = self.dying
-            && since.elapsed() < PATIENCE
-            && seen.iter().any(|one| one.pid == pid && one.resident > 0)
-        {
+        let bytes = |one: &Seen| one.resident.saturating_add(one.tables);
+        let left = |pid: i32| seen.iter().find(|one| one.pid == pid).map(bytes).filter(|bytes| *bytes > 0);
+        self.dying.retain(|pid, since| since.elapsed() < PATIENCE && left(*pid).is_some());
+        let coming = self.dying.keys().filter_map(|pid| left(*pid)).fold(0, u64::saturating_add);
+        let mut excess = used.saturating_sub(self.limit).saturating_sub(coming);
+        if excess == 0 {
             return;
         }
-        self.dying = None;
         // The allocator keeps what pipes and the like have given back.
         platform::trim_heap();
-        let (spaces, known) = self.candidates(seen);
-        let best = spaces.into_iter().max_by_key(|one| one.points);
-        let total = i64::try_from(self.limit / PAGE).unwrap_or(i64::MAX);
-        let stray = self.stray(seen, &known);
-        if let Some(stray) =
-            stray.filter(|one| best.as_ref().is_none_or(|b| points(one.resident, 0, total) > b.points))
+        let (mut spaces, known) = self.candidates(seen);
+        spaces.reverse();
+        if let Some(stray) = self.stray(seen, &known)
+            && spaces.last().is_none_or(|best| self.points(&stray, 0) > best.points)
         {
             // Made by hand, behind the kernel's back: it has no number and no parent inside.
             platform::kill_process(stray.pid);
-            self.dying = Some((stray.pid, Instant::now()));
+            self.dying.insert(stray.pid, Instant::now());
             self.tell(0, "(unknown)", stray.resident, used);
             return;
         }
-        let Some(victim) = best else { return };
-        self.dying = Some((victim.seen.pid, Instant::now()));
+        while excess > 0
+            && let Some(victim) = spaces.pop()
+        {
+            self.kill(&victim, used);
+            excess = excess.saturating_sub(bytes(&victim.seen));
+        }
+        crate::run::drain();
+    }
+
+    fn kill(&mut self, victim: &Candidate, used: u64) {
+        self.dying.insert(victim.seen.pid, Instant::now());
         let program = String::from_utf8_lossy(&victim.process.exe.lock()).into_owned();
         self.tell(victim.process.pid, &program, victim.seen.resident, used);
         let sharing = |process: &Arc<Process>| {
@@ -98,13 +107,16 @@ impl Killer {
         }
         // If tasks of it are left somewhere, they are not to fill memory meanwhile.
         victim.mm.space.kill();
-        crate::run::drain();
+    }
+
+    fn points(&self, seen: &Seen, adj: i32) -> i64 {
+        let total = i64::try_from(self.limit / PAGE).unwrap_or(i64::MAX);
+        points(seen.resident.saturating_add(seen.tables), adj, total)
     }
 
     /// What may be killed, and the host processes that the kernel knows.
     fn candidates(&self, seen: &[Seen]) -> (Vec<Candidate>, Vec<i32>) {
         let by_pid: HashMap<i32, &Seen> = seen.iter().map(|one| (one.pid, one)).collect();
-        let total = i64::try_from(self.limit / PAGE).unwrap_or(i64::MAX);
         let (mut spaces, mut known) = (Vec::new(), Vec::new());
         let mut spared = Vec::new();
         for process in self.kernel.tree.processes() {
@@ -118,11 +130,14 @@ impl Killer {
                 spared.push(pid);
                 continue;
             }
-            let points = points(seen.resident.saturating_add(seen.tables), adj, total);
+            let points = self.points(seen, adj);
             spaces.push(Candidate { mm, process, seen: **seen, points });
         }
-        // Who shares memory with a spared one would give nothing back.
-        spaces.retain(|one| !spared.contains(&one.seen.pid));
+        // Who shares memory with a spared one would give nothing back; a space is given up once.
+        spaces.retain(|one| !spared.contains(&one.seen.pid) && !self.dying.contains_key(&one.seen.pid));
+        spaces.sort_by_key(|one: &Candidate| std::cmp::Reverse(one.points));
+        let mut once = HashSet::new();
+        spaces.retain(|one| once.insert(one.seen.pid));
         (spaces, known)
     }
 

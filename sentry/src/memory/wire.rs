@@ -61,8 +61,8 @@ fn number(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 fn send(socket: impl AsFd, bytes: &[u8]) {
-    // A receiver that is gone is found out by its end.
-    let _ = rustix::net::send(socket, bytes, SendFlags::NOSIGNAL);
+    // Nobody waits for the other: the meter asks again, and looks by itself. One that is gone is found out by its end.
+    let _ = rustix::net::send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
 /// The next packet that `decode` knows; None at the end of the socket, or when nothing is there and `flags` say not to

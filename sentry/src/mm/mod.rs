@@ -6,6 +6,7 @@
 //! The host merges and splits its own areas by its own rules; the records only need to be right about what is mapped
 //! where, with which rights, from what.
 
+mod across;
 pub mod area;
 mod flight;
 mod force;
@@ -25,6 +26,7 @@ pub use layout::{Layout, Marks, PAGE, round_up};
 use platform::{CallError, NewTask, Port, Space};
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
@@ -50,6 +52,8 @@ pub struct Mm {
     pub(crate) plain: std::sync::atomic::AtomicBool,
     /// PR_SET_MDWE.
     pub(crate) mdwe: std::sync::atomic::AtomicU32,
+    /// What membarrier(2) registered.
+    pub(crate) barriers: std::sync::atomic::AtomicI32,
     /// Contexts of io_setup(2).
     pub aio: crate::ipc::aio::Contexts,
 }
@@ -116,6 +120,7 @@ impl Mm {
             room,
             watched: Default::default(),
             plain: Default::default(),
+            barriers: Default::default(),
             mdwe: Default::default(),
             aio: Default::default(),
         })
@@ -155,6 +160,7 @@ impl Mm {
         layout.data = data;
         let copy = Self::with(new.space.clone(), layout);
         copy.inherit_mdwe(self);
+        copy.barriers.store(self.barriers.load(Relaxed), Relaxed);
         Ok((copy, new))
     }
 
@@ -439,14 +445,28 @@ impl Mm {
             return self.map_twice(port, layout, (area, old - start), new_len, flags, new_addr);
         }
         let mut area = area.clone();
-        if old_end > area.end && (new_len > old_len || fixed || keep) {
-            return Err(Errno::EFAULT.into());
-        }
-        area.advance(old - start);
         if fixed {
             let new_end = new_addr.checked_add(new_len).ok_or(Errno::EINVAL)?;
             if new_end > layout.high || new_addr < layout.low || new_addr < old_end && old < new_end {
                 return Err(Errno::EINVAL.into());
+            }
+            if old_end > area.end && old_len == new_len && !keep {
+                return self.move_areas(port, layout, old, old_len, new_addr);
+            }
+        }
+        let moved_end = if fixed && !keep { old.saturating_add(old_len.min(new_len)) } else { old_end };
+        if moved_end > area.end && (new_len > old_len || fixed || keep) {
+            return Err(Errno::EFAULT.into());
+        }
+        area.advance(old - start);
+        if fixed {
+            if new_len < old_len {
+                port.munmap(old + new_len, old_len - new_len)?;
+                let gone = layout.remove(old + new_len, old_end);
+                let moved = self.move_area(port, layout, area, (old, new_len), (new_addr, new_len), keep);
+                // No lock is held any more.
+                drop(gone);
+                return moved;
             }
             return self.move_area(port, layout, area, (old, old_len), (new_addr, new_len), keep);
         }

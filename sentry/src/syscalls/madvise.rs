@@ -77,7 +77,7 @@ pub fn madvise(cx: &mut Cx, addr: Addr, length: usize, advice: Advice) -> SysRes
 
 /// Advice that Linux refuses for locked memory. The host knows of no locks.
 fn locked_matters(advice: i32) -> bool {
-    matches!(advice, MADV_DONTNEED | MADV_FREE | MADV_COLD | MADV_PAGEOUT)
+    matches!(advice, MADV_DONTNEED | MADV_FREE | MADV_COLD | MADV_PAGEOUT | MADV_GUARD_INSTALL)
 }
 
 /// MADV_REMOVE: a hole in the file or shared memory behind a mapping.

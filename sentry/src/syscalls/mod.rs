@@ -62,6 +62,7 @@ pub mod process_vm_readv;
 pub mod ptrace;
 pub mod read;
 pub mod readlink;
+pub mod remap_file_pages;
 pub mod rename;
 pub mod restart_syscall;
 pub mod rseq;
