@@ -134,13 +134,12 @@ fn sized(value: Option<&Vec<u8>>) -> SysResult<(u64, &[u8])> {
     Ok((base.checked_mul(1 << shift).ok_or(Errno::EINVAL)?, rest))
 }
 
-/// Half of the machine's memory.
+/// Half of the sandbox's memory.
 pub(super) fn room() -> u64 {
-    let info = rustix::system::sysinfo();
-    (info.totalram as u64).saturating_mul(u64::from(info.mem_unit.max(1))) / 2
+    crate::memory::total() / 2
 }
 
-/// Half of the machine's pages, as many inodes as a tmpfs has unless it is told.
+/// Half of the sandbox's pages, as many inodes as a tmpfs has unless it is told.
 fn default_inodes() -> u64 {
     room() / 4096
 }

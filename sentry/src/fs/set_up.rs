@@ -23,7 +23,7 @@ const FIRST_MINOR: u32 = 256;
 
 /// Room for files in memory: half of the sandbox's memory, as Linux has it.
 fn room() -> u64 {
-    crate::memory::total_and_free().0 / 2
+    crate::memory::total() / 2
 }
 
 /// Mounts what every sandbox has: the host's files below an upper layer in memory, what may be written, and the kernel's own

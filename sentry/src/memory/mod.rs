@@ -101,6 +101,13 @@ pub fn limit() -> Option<u64> {
     MEMORY.get().map(|memory| memory.limit)
 }
 
+/// Bytes that the sandbox has: the limit's, else the host's.
+pub fn total() -> u64 {
+    let host = rustix::system::sysinfo();
+    let total = (host.totalram as u64).saturating_mul(host.mem_unit.max(1).into());
+    limit().map_or(total, |limit| total.min(limit))
+}
+
 /// Bytes that the sandbox has, and how many of them are free: the limit's, else the host's.
 pub fn total_and_free() -> (u64, u64) {
     let host = rustix::system::sysinfo();

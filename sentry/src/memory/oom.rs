@@ -28,7 +28,7 @@ pub fn score(process: &Process, bytes: u64) -> i64 {
     if adj == NEVER {
         return 0;
     }
-    let total = i64::try_from(super::total_and_free().0 / PAGE).unwrap_or(i64::MAX).max(1);
+    let total = i64::try_from(super::total() / PAGE).unwrap_or(i64::MAX).max(1);
     (1000i64.saturating_add(points(bytes, adj, total).saturating_mul(1000) / total)).saturating_mul(2) / 3
 }
 

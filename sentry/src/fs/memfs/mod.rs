@@ -126,7 +126,7 @@ impl MemFs {
 
     /// Takes room for `more` bytes.
     fn charge(&self, more: u64) -> SysResult<()> {
-take(&self.used, more, self.limit.load(Ordering::Relaxed))?;
+        take(&self.used, more, self.limit.load(Ordering::Relaxed))?;
         if self.pooled && take(&POOL, more, super::kinds::room()).is_err() {
             give(&self.used, more);
             return Err(Errno::ENOSPC.into());
