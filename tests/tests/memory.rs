@@ -104,7 +104,8 @@ fn held(c: &Ctx, mode: &str) -> Result<(), Failed> {
     if kills > 0 && !o.err().contains("lazaret: out of memory: killed ") {
         return what("the victim was not named");
     }
-    if kills == 0 && !text.contains("refused") {
+    // What was made by hand may be found out and killed before it is large.
+    if kills == 0 && !text.contains("refused") && mode != "by_hand" {
         return what("nobody was killed and nothing refused");
     }
     Ok(())
@@ -183,11 +184,11 @@ def eater(size, adj):
     keep = bytearray(b"x" * (size << 20))
     time.sleep(30)
     os._exit(0)
-large, small = eater(60, 0), eater(30, 900)
+large, small = eater(50, 0), eater(25, 900)
 time.sleep(1)
 third = os.fork()
 if third == 0:
-    keep = bytearray(b"x" * (50 << 20))
+    keep = bytearray(b"x" * (35 << 20))
     os._exit(5)
 pid, status = os.wait()
 print({large: "large", small: "small", third: "third"}[pid], status)

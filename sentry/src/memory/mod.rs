@@ -131,6 +131,11 @@ pub fn room_for(more: u64) -> bool {
     fits(memory.used()) || memory.recount() && fits(memory.used())
 }
 
+/// Bytes that the sentry has grown by.
+fn sentry_holds() -> u64 {
+    MEMORY.get().map_or(0, |memory| memory.sentry.load(Relaxed))
+}
+
 /// Whether memory of this length is obviously too much, as Linux judges it unless it is told otherwise
 /// (`__vm_enough_memory` with vm.overcommit_memory 0).
 #[inline]

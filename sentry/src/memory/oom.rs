@@ -18,6 +18,8 @@ const NEVER: i32 = -1000;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a host process may be one that the kernel does not know: a fork that is being made is for a moment.
 const UNKNOWN: Duration = Duration::from_millis(100);
+/// How often the allocator is asked to give back what is free.
+const TRIM: Duration = Duration::from_millis(50);
 /// The platform's own processes have less.
 const SMALL: u64 = 1 << 20;
 
@@ -45,6 +47,8 @@ pub(super) struct Killer {
     say: Box<dyn Fn(String) + Send>,
     /// Victims' host processes that may have memory still, and when they were killed.
     dying: HashMap<i32, Instant>,
+    /// When the allocator gave back last what is free.
+    trimmed: Option<Instant>,
     /// Large host processes that the kernel does not know, and since when.
     unknown: HashMap<i32, Instant>,
 }
@@ -59,7 +63,7 @@ struct Candidate {
 
 impl Killer {
     pub(super) fn new(kernel: Arc<Kernel>, limit: u64, say: Box<dyn Fn(String) + Send>) -> Killer {
-        Killer { kernel, limit, say, dying: HashMap::new(), unknown: HashMap::new() }
+        Killer { kernel, limit, say, dying: HashMap::new(), trimmed: None, unknown: HashMap::new() }
     }
 
     /// More is in use than the limit, by these processes. Kills as many as are in the way: a look takes its time, and who
@@ -74,7 +78,11 @@ impl Killer {
             return;
         }
         // The allocator keeps what pipes and the like have given back.
-        platform::trim_heap();
+        if super::sentry_holds() > self.limit / 16 && self.trimmed.is_none_or(|at| at.elapsed() > TRIM) {
+            platform::trim_heap();
+            self.trimmed = Some(Instant::now());
+            return;
+        }
         let (mut spaces, known) = self.candidates(seen);
         spaces.reverse();
         if let Some(stray) = self.stray(seen, &known)
@@ -93,6 +101,8 @@ impl Killer {
             excess = excess.saturating_sub(bytes(&victim.seen));
         }
         crate::run::drain();
+        // With it went what it had in pipes.
+        self.trimmed = None;
     }
 
     fn kill(&mut self, victim: &Candidate, used: u64) {

@@ -136,12 +136,18 @@ fn check(request: &Request) -> SysResult<()> {
     if has(CLONE_SETTLS) && request.tls >= TASK_SIZE { Err(Errno::EPERM.into()) } else { Ok(()) }
 }
 
+/// What a copy of a small process takes at the least: its page tables, and what both write at once.
+const COPY: u64 = 256 << 10;
+
 /// Makes the child; for CLONE_VFORK blocks until it lets go of the memory.
 pub(crate) fn clone(cx: &mut Cx, request: &Request) -> SysResult {
     if let Some((pid, vfork)) = cx.state::<Waiting>().child.clone() {
         return go_on(cx, pid, vfork);
     }
     check(request)?;
+    if request.flags & CLONE_VM == 0 && !crate::memory::room_for(COPY) {
+        return Err(Errno::ENOMEM.into());
+    }
     let (child, vfork) = create(cx, request)?;
     let pid = child.tid();
     child.control().start();
