@@ -4,7 +4,7 @@ use guest_tests::*;
 use libc::*;
 
 cases![
-    across_areas, fixed_shrinks, file_pages, file_pages_errors, guards_of_locked, membarrier_registrations
+    across_areas, fixed_shrinks, file_pages, file_pages_errors, guards_of_locked, far_addresses, membarrier_registrations
 ];
 
 fn anon(pages: usize) -> usize {
@@ -143,4 +143,30 @@ fn membarrier_registrations() {
             err(sys!(SYS_membarrier, command, 1, 0), EINVAL);
         }
     });
+}
+
+fn far_addresses() {
+    const TOP: usize = 0x7fff_ffff_f000;
+    let minus = usize::MAX - 4095;
+    for (at, old, new, errno) in [
+        (minus, P, 2 * P, EFAULT),
+        (TOP - P, P, 2 * P, EFAULT),
+        (anon(4), 4 * P, minus, EINVAL),
+        (anon(4), 4 * P, 3 << 46, EINVAL),
+        (anon(4), minus, 4 * P, EINVAL),
+    ] {
+        let r = sys!(SYS_mremap, at, old, new, MREMAP_MAYMOVE, 0);
+        // Before Linux 6.17 too large a size was found out later.
+        errs(r, if errno == EINVAL { &[EINVAL, ENOMEM] } else { &[EFAULT] });
+    }
+    for to in [TOP - 2 * P, minus] {
+        err(sys!(SYS_mremap, anon(4), 4 * P, 4 * P, MOVE, to), EINVAL);
+    }
+    for (at, len) in [(TOP, P), (TOP - P, 2 * P), (minus, P), ((1 << 63) - P, P), (P, minus)] {
+        err(sys!(SYS_munmap, at, len), EINVAL);
+        err(sys!(SYS_mprotect, at, len, PROT_READ), ENOMEM);
+        err(sys!(SYS_mmap, at, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), ENOMEM);
+        errs(sys!(SYS_madvise, at, len, MADV_DONTNEED), &[EINVAL, ENOMEM]);
+        errs(sys!(SYS_mlock, at, len), &[EINVAL, ENOMEM]);
+    }
 }

@@ -430,6 +430,7 @@ impl Mm {
         let new_len = round_up(new_len).ok_or(Errno::EINVAL)?;
         let bad = old & (PAGE - 1) != 0
             || new_len == 0
+            || new_len > USER_END
             || (fixed || keep) && !may_move
             || keep && old_len != new_len
             || fixed && new_addr & (PAGE - 1) != 0;
@@ -438,7 +439,7 @@ impl Mm {
         }
         // Rare enough to wait for everything.
         let (mut layout, ..) = self.quiet(port, |_| Ok((0, u64::MAX)))?;
-        let old_end = old.checked_add(old_len).ok_or(Errno::EINVAL)?;
+        let old_end = old.checked_add(old_len).ok_or(Errno::EFAULT)?;
         let (start, area) = layout.find(old).ok_or(Errno::EFAULT)?;
         if old_len == 0 {
             let area = area.clone();
