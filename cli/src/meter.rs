@@ -57,6 +57,8 @@ pub fn start(limit: u64, sentry: i32, socket: &OwnedFd) -> Result<i32, String> {
                 let _ = rustix::stdio::dup2_stdin(&null);
                 let _ = rustix::stdio::dup2_stdout(&null);
             }
+            // It has little to do, but that at once. Root may have it so.
+            let _ = rustix::process::setpriority_process(None, -10);
             // The owner of the guests' namespaces may look into them without any.
             let _ = rustix::thread::set_no_new_privs(true);
             if rustix::process::geteuid().is_root() {

@@ -70,8 +70,8 @@ struct Launcher {
 static LAUNCHER: OnceLock<Lock<Launcher>> = OnceLock::new();
 
 /// How long an answer is waited for, and how long nothing is asked after none came.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-const PAUSE: Duration = Duration::from_secs(2);
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// Who is asked from now on.
 pub fn ask_by(socket: OwnedFd) {

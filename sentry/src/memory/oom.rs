@@ -94,8 +94,11 @@ impl Killer {
             self.tell(0, "(unknown)", stray.resident, used);
             return;
         }
+        // The others only if they are of its kind: what is over may be in nobody's memory, such as what pipes hold.
+        let least = spaces.last().map_or(0, |best| best.points / 2);
         while excess > 0
             && let Some(victim) = spaces.pop()
+            && victim.points >= least
         {
             self.kill(&victim, used);
             excess = excess.saturating_sub(bytes(&victim.seen));

@@ -430,7 +430,7 @@ impl Mm {
         let new_len = round_up(new_len).ok_or(Errno::EINVAL)?;
         let bad = old & (PAGE - 1) != 0
             || new_len == 0
-            || new_len > USER_END
+            || old_len.max(new_len) > USER_END
             || (fixed || keep) && !may_move
             || keep && old_len != new_len
             || fixed && new_addr & (PAGE - 1) != 0;
