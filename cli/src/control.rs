@@ -23,6 +23,10 @@ pub enum Message {
     Stopped(i32),
     /// To the launcher: lines for standard error.
     Lines(String),
+    /// To the sentry: the first program is to be killed.
+    End,
+    /// To the launcher: the archives that were asked for are written.
+    Written,
     /// To the launcher: the program exited.
     Exited(u8),
     /// To the launcher: a signal killed the program.
@@ -42,6 +46,8 @@ impl Message {
             Message::Foreground(yes) => with(b'g', &[u8::from(*yes)]),
             Message::Ask => with(b'a', &[]),
             Message::Heard => with(b'h', &[]),
+            Message::End => with(b'x', &[]),
+            Message::Written => with(b'd', &[]),
             Message::Terminal => with(b'w', &[]),
             Message::Failed(code, text) => with(b'f', &[&[*code], text.as_bytes()].concat()),
             Message::Stopped(n) => with(b't', &n.to_le_bytes()),
@@ -63,6 +69,8 @@ impl Message {
             b'g' => rest.first().map(|yes| Message::Foreground(*yes != 0)),
             b'a' => Some(Message::Ask),
             b'h' => Some(Message::Heard),
+            b'x' => Some(Message::End),
+            b'd' => Some(Message::Written),
             b'w' => Some(Message::Terminal),
             b'f' => rest.split_first().map(|(code, rest)| Message::Failed(*code, text(rest))),
             b't' => number().map(Message::Stopped),
@@ -107,6 +115,8 @@ mod tests {
             Foreground(true),
             Ask,
             Heard,
+            End,
+            Written,
             Terminal,
             Failed(127, "x: no".into()),
             Stopped(20),

@@ -3,6 +3,7 @@
 //! The launcher stays in the namespaces it was started in. It opens nothing for the guest but the report and the
 //! trace, and answers the gofer of an ordinary user what owner a file has ([`gofer::serve_ids`]).
 
+use crate::layer::Outputs;
 use crate::options::{DoOptions, PlatformName};
 use crate::policy::{self, Plan};
 use crate::setup::{Ids, SentrySetup};
@@ -38,6 +39,10 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
     let counter = counter.transpose().map_err(|e| format!("--host-calls: ptrace: {e}"))?;
     unknown_option(options)?;
     let plan = Plan::new(&policy::gather(matches)?)?;
+    let outputs = Outputs::open(options.diff, options.export.as_deref(), options.commit.as_deref())?;
+    if outputs.wanted() && !plan.layered() {
+        return Err("--diff, --export, --commit: / has no upper layer by this policy".to_owned());
+    }
     let report = options.report.as_ref().map(|path| create(path)).transpose()?;
     let trace = match &options.trace {
         Some(path) if path == Path::new("-") => {
@@ -84,6 +89,8 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
         control: control_theirs.as_raw_fd(),
         lanes: numbers(&sentry_lanes),
         report: report.as_ref().map(AsRawFd::as_raw_fd),
+        diff: outputs.diff,
+        archives: outputs.files(),
         trace: trace.as_ref().map(AsRawFd::as_raw_fd),
         stdio: streams.setup,
         job: stdio::job(tty.as_ref().map(AsFd::as_fd)),
@@ -133,6 +140,7 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
     }
     host::let_go_of_code();
     let mut run = Run::new(control, signals, ready, tty, sentry, gofer);
+    run.outputs = outputs;
     run.counter = counter;
     run.meter = meter;
     run.sizes = Some(sizes);

@@ -6,6 +6,7 @@ mod control;
 mod exposure;
 mod launch;
 mod meter;
+mod layer;
 mod options;
 mod policy;
 mod sentry_role;

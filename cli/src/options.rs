@@ -84,6 +84,15 @@ pub struct PolicyOptions {
 pub struct DoOptions {
     #[command(flatten)]
     pub policy: PolicyOptions,
+    /// List the paths that were added (A), modified (M) and deleted (D) in the upper layer, on standard error
+    #[arg(long)]
+    pub diff: bool,
+    /// Write the upper layer to FILE, a tar archive in the form of OCI layers
+    #[arg(long, value_name = "FILE")]
+    pub export: Option<PathBuf>,
+    /// Apply the upper layer to DIR, or what of it is below PATH
+    #[arg(long, value_name = "DIR[:PATH]")]
+    pub commit: Option<PathBuf>,
     /// Set an environment variable (repeatable)
     #[arg(long, value_name = "K=V")]
     pub env: Vec<OsString>,

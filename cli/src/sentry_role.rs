@@ -12,6 +12,7 @@ use rustix::thread::CapabilitySet;
 use sentry::boot::{Inherited, Sandbox, Start, Std};
 use sentry::fs::host_tty::host_signal;
 use sentry::kernel::Config;
+use sentry::layer::Diff;
 use sentry::report::{Outcome, Wanted};
 use sentry::task::creds::Creds;
 use sentry::task::start::Place;
@@ -44,6 +45,7 @@ pub fn start(setup: SentrySetup) -> Result<i32, String> {
                     .chain(&setup.tty)
                     .chain(&setup.counter)
                     .chain(setup.memory.iter().map(|(_, fd)| fd))
+                    .chain(setup.archives.iter().map(|(_, fd)| fd))
                     .chain(setup.stdio.iter().flatten().map(|stream| &stream.fd)),
             );
             host::close_all_but(&keep);
@@ -98,6 +100,9 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     if let Some((limit, fd)) = setup.memory {
         sentry::memory::set(limit, take(fd)?);
     }
+    let archives = setup.archives.iter().map(|(option, fd)| Ok((*option, File::from(take(*fd)?))));
+    let archives = archives.collect::<Result<Vec<_>, String>>()?;
+    let wants_diff = setup.diff;
     let sandbox = Sandbox {
         platform: platform.clone(),
         client: Arc::new(gofer::Client::new(lanes)),
@@ -143,7 +148,16 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     let ending = kernel.tree.wait_ending();
     kernel.shut_down();
     let name = String::from_utf8_lossy(command.first().map(Vec::as_slice).unwrap_or_default()).into_owned();
-    let (message, code, status) = outcome(ending, &name, &cwd);
+    let (mut message, mut code, status) = outcome(ending, &name, &cwd);
+    let diff = if wants_diff { Some(list(&kernel, control)) } else { None };
+    match archive(&kernel, &archives, control) {
+        Ok(()) => Message::Written.send(control),
+        // Not a program's success: what was wanted of it is not there.
+        Err(text) => {
+            code = crate::FAILURE;
+            message = Message::Failed(code, text);
+        }
+    }
     if let Some(file) = &mut report {
         let text = kernel.report.json(&Outcome {
             command: &command,
@@ -152,6 +166,7 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
             duration: begun.elapsed(),
             platform: platform.name(),
             host_calls: counter.as_ref().map(|counter| host_calls(counter, platform.as_ref())),
+            diff: diff.as_ref(),
         });
         if let Err(error) = file.write_all(text.as_bytes()) {
             Message::Lines(format!("lazaret: writing the report: {error}\n")).send(control);
@@ -167,6 +182,45 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     message.send(control);
     // Everything else in this pid namespace ends with its init.
     host::exit_now(0)
+}
+
+/// Lists what changed on the launcher's standard error.
+fn list(kernel: &sentry::kernel::Kernel, control: &OwnedFd) -> Diff {
+    let diff = sentry::layer::diff(&kernel.vfs).unwrap_or_else(|fail| {
+        Message::Lines(format!("lazaret: --diff: {fail:?}\n")).send(control);
+        Diff::default()
+    });
+    let mut lines = String::new();
+    for (letter, path) in &diff.paths {
+        let line = format!("{letter} {}\n", sentry::layer::shown(path));
+        if lines.len().saturating_add(line.len()) > 8000 {
+            Message::Lines(std::mem::take(&mut lines)).send(control);
+        }
+        lines.push_str(&line);
+    }
+    if diff.dropped > 0 {
+        lines.push_str(&format!("lazaret: --diff: {} more\n", diff.dropped));
+    }
+    if !lines.is_empty() {
+        Message::Lines(lines).send(control);
+    }
+    diff
+}
+
+/// Writes the archives that were asked for.
+fn archive(
+    kernel: &sentry::kernel::Kernel,
+    archives: &[(&'static str, File)],
+    control: &OwnedFd,
+) -> Result<(), String> {
+    for (option, file) in archives {
+        let left_out =
+            sentry::layer::export(&kernel.vfs, file).map_err(|what| format!("{option}: writing: {what}"))?;
+        for line in left_out {
+            Message::Lines(format!("lazaret: {option}: {line}\n")).send(control);
+        }
+    }
+    Ok(())
 }
 
 /// Host calls by process and name, so far.
@@ -277,6 +331,10 @@ fn listen(ready: &sentry::boot::Ready, control: &OwnedFd) -> Result<(), String> 
                 }
                 Message::Foreground(yes) => kernel.outside.set(yes),
                 Message::Ask => Message::Heard.send(&socket),
+                Message::End => {
+                    Message::Heard.send(&socket);
+                    kernel.shut_down();
+                }
                 _ => {}
             }
         }

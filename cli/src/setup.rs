@@ -26,6 +26,10 @@ pub struct SentrySetup {
     pub control: RawFd,
     pub lanes: Vec<RawFd>,
     pub report: Option<RawFd>,
+    /// Whether changes of the upper layer are listed.
+    pub diff: bool,
+    /// Files for archives of the upper layer, with the options that want them.
+    pub archives: Vec<(&'static str, RawFd)>,
     pub trace: Option<RawFd>,
     /// Standard input, output and error; none for a closed one.
     pub stdio: [Option<StreamSetup>; 3],

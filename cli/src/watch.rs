@@ -12,6 +12,7 @@
 //! sends one signal and waits sees an end.
 
 use crate::control::Message;
+use crate::layer::Outputs;
 use confine::host::{self, Arrived};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, waitpid};
@@ -66,6 +67,10 @@ pub struct Run {
     pub counter: Option<confine::count::Counter>,
     /// Who meters memory. When it is gone, the sentry ends.
     pub meter: Option<Child>,
+    /// What is done with the upper layer.
+    pub outputs: Outputs,
+    /// Whether the sentry has written what was asked for of it.
+    written: bool,
     /// Whether the sentry still speaks; None until a signal asks for that.
     speaks: Option<Speaks>,
     /// When processes sent SIGTERM or SIGINT.
@@ -159,6 +164,8 @@ impl Run {
             counter: None,
             meter: None,
             sizes: None,
+            outputs: Outputs::default(),
+            written: false,
             speaks: None,
             insisted: VecDeque::new(),
         }
@@ -173,7 +180,14 @@ impl Run {
         if let Some(counter) = self.counter.take() {
             counter.end();
         }
-        result
+        let code = result?;
+        // Last: nothing of the sandbox is there any more.
+        if let Some(commit) = self.outputs.commit.as_mut().filter(|_| self.written) {
+            for line in commit.apply()? {
+                say(&format!("lazaret: {line}\n"));
+            }
+        }
+        Ok(code)
     }
 
     fn until_all_ended(&mut self) -> Result<u8, String> {
@@ -262,6 +276,12 @@ impl Run {
             let now = Instant::now();
             self.insisted.push_back(now);
             self.insisted.retain(|at| now.duration_since(*at) < INSISTS);
+            if self.insisted.len() == 3 && self.outputs.wanted() {
+                // What it has done is still wanted: its end only, at first.
+                Message::End.send(&self.control);
+                self.expect_answer(ASKS_AGAIN);
+                return Ok(());
+            }
             if self.insisted.len() >= 3 {
                 return Err("ended by the third signal to end".to_owned());
             }
@@ -343,9 +363,10 @@ impl Run {
                 say(&format!("lazaret: {text}\n"));
                 return Ok(Some(code));
             }
+            Message::Written => self.written = true,
             Message::Exited(code) => return Ok(Some(code)),
             Message::Killed(signal) => return Ok(Some(128u8.wrapping_add(signal as u8))),
-            Message::Signal(_) | Message::Foreground(_) | Message::Ask => {}
+            Message::Signal(_) | Message::Foreground(_) | Message::Ask | Message::End => {}
         }
         Ok(None)
     }

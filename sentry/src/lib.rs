@@ -13,6 +13,7 @@ pub mod fs;
 pub mod ipc;
 pub mod kernel;
 pub mod memory;
+pub mod layer;
 pub mod mm;
 pub mod net;
 pub mod policy;

@@ -461,6 +461,10 @@ impl Inode for GoferInode {
     }
 
     fn readlink(&self, _: &Task) -> SysResult<Vec<u8>> {
+        self.target()
+    }
+
+    fn target(&self) -> SysResult<Vec<u8>> {
         if self.link.get().is_none() {
             let target = self.fs.client.readlink(self.node()?).map_err(fail)?;
             let _ = self.link.set(target);

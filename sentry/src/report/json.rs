@@ -22,6 +22,8 @@ pub struct Outcome<'a> {
     pub platform: &'a str,
     /// Host calls by process, when asked.
     pub host_calls: Option<BTreeMap<String, BTreeMap<String, u64>>>,
+    /// What changed in the upper layer, when asked.
+    pub diff: Option<&'a crate::layer::Diff>,
 }
 
 /// Linux's name of a call.
@@ -56,6 +58,11 @@ impl Report {
             "oom_kills": oom_kills(&found),
             "dropped": found.dropped,
         });
+        if let (Some(diff), Some(map)) = (&run.diff, value.as_object_mut()) {
+            let change = |(kind, path): &(char, Vec<u8>)| json!({ "kind": kind, "path": super::text(path) });
+            map.insert("changes".to_owned(), diff.paths.iter().map(change).collect());
+            map.insert("changes_dropped".to_owned(), json!(diff.dropped));
+        }
         if let (Some(calls), Some(map)) = (&run.host_calls, value.as_object_mut()) {
             map.insert("host_calls".to_owned(), json!(calls));
         }

@@ -189,6 +189,11 @@ pub trait Inode: Any + Send + Sync {
         Err(Errno::EINVAL.into())
     }
 
+    /// As [`readlink`](Self::readlink), where it does not matter who asks.
+    fn target(&self) -> SysResult<Vec<u8>> {
+        Err(Errno::EINVAL.into())
+    }
+
     /// Where a link leads that has no path of its own to walk (/proc/self/exe). None: by its target.
     fn follow(&self, task: &Task) -> SysResult<Option<Path>> {
         Ok(None)

@@ -30,6 +30,10 @@ impl Names {
         self.subdirs
     }
 
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&[u8], &Slot)> {
+        self.slots.iter().map(|(name, slot)| (&**name, slot))
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.slots.len() as u64
     }
@@ -71,7 +75,7 @@ impl Names {
     }
 }
 
-fn node_of(inode: &Arc<dyn Inode>) -> SysResult<Arc<Node>> {
+pub(super) fn node_of(inode: &Arc<dyn Inode>) -> SysResult<Arc<Node>> {
     downcast::<Node>(inode).ok_or(Errno::EXDEV.into())
 }
 

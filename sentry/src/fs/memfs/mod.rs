@@ -8,6 +8,7 @@
 //!
 //! That a node which is not pinned exists only once is the dentry tree's doing: see [`crate::vfs::dentry`].
 
+mod changes;
 mod content;
 mod dir;
 mod file;
@@ -15,6 +16,7 @@ mod node;
 #[cfg(test)]
 mod tests;
 
+pub use changes::{Change, Kind, changes};
 pub use content::Content;
 pub use file::MemFile;
 pub use node::Node;

@@ -74,7 +74,7 @@ pub struct Node {
     /// Whose capabilities count: CAPS_.
     caps: AtomicU8,
     /// A mount point that no program made.
-    set_up: AtomicBool,
+    pub(super) set_up: AtomicBool,
 }
 
 impl Node {
@@ -151,6 +151,27 @@ impl Node {
     /// It is a mount point that no program made: no change of the layer.
     pub(crate) fn made_by_set_up(&self) {
         self.set_up.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_own_meta(&self) -> bool {
+        self.meta.lock().own
+    }
+
+    /// Extended attributes that were set here.
+    pub(crate) fn xattrs_here(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.xattrs.lock().iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// A symbolic link's target.
+    ///
+    /// # Errors
+    /// EINVAL for anything else; the lower's.
+    pub(crate) fn target(&self) -> SysResult<Vec<u8>> {
+        match &self.lower {
+            _ if self.kind != S_IFLNK => Err(Errno::EINVAL.into()),
+            Some(lower) => lower.target(),
+            None => Ok(self.link.clone()),
+        }
     }
 
     /// Nothing above has to hold it.
@@ -469,12 +490,12 @@ impl Inode for Node {
         self.dir_rename(name, inode, to, to_name, target, exchange)
     }
 
-    fn readlink(&self, task: &Task) -> SysResult<Vec<u8>> {
-        match &self.lower {
-            _ if self.kind != S_IFLNK => Err(Errno::EINVAL.into()),
-            Some(lower) => lower.readlink(task),
-            None => Ok(self.link.clone()),
-        }
+    fn readlink(&self, _: &Task) -> SysResult<Vec<u8>> {
+        Node::target(self)
+    }
+
+    fn target(&self) -> SysResult<Vec<u8>> {
+        Node::target(self)
     }
 
     fn open(self: Arc<Self>, task: &Arc<Task>, flags: i32) -> SysResult<Arc<dyn FileOps>> {
