@@ -1,5 +1,5 @@
 # Entry points for people and for the checks.
-.PHONY: all test docs lint deny bench compat trees limits races ci
+.PHONY: all test docs lint deny bench compat trees limits races names ci
 
 all:
 	cargo build --release
@@ -50,6 +50,12 @@ limits:
 # The gofer against a host process that swaps directories for symlinks, for a minute (make test: three seconds).
 races:
 	cargo test --release -p gofer --lib -- --ignored
+
+# A million names that come and go, and memory that stays (make test: thirty thousand).
+names:
+	cargo build --release -p lazaret
+	LAZARET_NAMES=1000000 LAZARET_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/lazaret \
+	  cargo test --release -p guest-tests --test layer -- trap/names_come_and_go
 
 ci:
 	.ci/run

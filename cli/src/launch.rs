@@ -39,9 +39,10 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
     let counter = counter.transpose().map_err(|e| format!("--host-calls: ptrace: {e}"))?;
     unknown_option(options)?;
     let plan = Plan::new(&policy::gather(matches)?)?;
-    let outputs = Outputs::open(options.diff, options.export.as_deref(), options.commit.as_deref())?;
+    let upper = plan.upper.as_deref().map(Path::new);
+    let outputs = Outputs::open(options.diff, options.export.as_deref(), options.commit.as_deref(), upper)?;
     if outputs.wanted() && !plan.layered() {
-        return Err("--diff, --export, --commit: / has no upper layer by this policy".to_owned());
+        return Err("--diff, --export, --commit, --upper: / has no upper layer by this policy".to_owned());
     }
     let report = options.report.as_ref().map(|path| create(path)).transpose()?;
     let trace = match &options.trace {

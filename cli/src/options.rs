@@ -74,6 +74,9 @@ pub struct PolicyOptions {
     /// Take rules from a file, see docs/policy.md (repeatable)
     #[arg(long, value_name = "FILE")]
     pub policy: Vec<PathBuf>,
+    /// Keep changes in DIR, for later runs: overlayfs's form of an upper directory, written when the program has ended
+    #[arg(long, value_name = "DIR")]
+    pub upper: Option<PathBuf>,
     /// Most bytes that changes take in memory: a number, or one with K, M, G (default: half of the machine's memory)
     #[arg(long, value_name = "N", value_parser = crate::policy::size_of)]
     pub upper_size: Option<u64>,

@@ -1,6 +1,6 @@
 //! What the launcher tells the sentry at its start.
 
-use crate::policy::{Kind, Plan, Upper, plan::Mounted};
+use crate::policy::{Kind, Plan, plan::Mounted};
 use sentry::boot::{Access, HostMount, MountKind};
 use sentry::task::limits::Limits;
 use std::os::fd::RawFd;
@@ -71,17 +71,18 @@ pub struct JobSetup {
 /// The mounts of a plan as the sentry makes them.
 pub fn mounts(plan: &Plan) -> Vec<HostMount> {
     let mut number = 0;
+    let hosts = plan.mounts.iter().filter(|mount| matches!(mount.kind, Kind::Host { .. })).count();
+    let hosts = u32::try_from(hosts).unwrap_or(u32::MAX);
     let mut make = |mount: &Mounted| {
         let kind = match &mount.kind {
             Kind::Host { src, writable } => {
                 number += 1;
-                let access = match (writable, &plan.upper) {
-                    _ if mount.dst == "/" && plan.layered() => match plan.upper {
-                        Upper::Memory(size) => Access::Layered { size },
-                        Upper::Dir(_) => Access::Layered { size: None },
-                    },
-                    (true, _) => Access::Write,
-                    (false, _) => Access::Read,
+                let access = match writable {
+                    _ if mount.dst == "/" && plan.layered() => {
+                        Access::Layered { size: plan.upper_size, earlier: plan.upper.as_ref().map(|_| hosts) }
+                    }
+                    true => Access::Write,
+                    false => Access::Read,
                 };
                 MountKind::Host { number: number - 1, src: src.clone().into_bytes(), access }
             }

@@ -182,7 +182,7 @@ impl Run {
         }
         let code = result?;
         // Last: nothing of the sandbox is there any more.
-        if let Some(commit) = self.outputs.commit.as_mut().filter(|_| self.written) {
+        for commit in self.outputs.commits.iter_mut().filter(|_| self.written) {
             for line in commit.apply()? {
                 say(&format!("lazaret: {line}\n"));
             }

@@ -61,6 +61,8 @@ pub enum Access {
     Layered {
         /// Most bytes of contents; half of the machine's memory if not given.
         size: Option<u64>,
+        /// The gofer's mount with the changes of earlier runs.
+        earlier: Option<u32>,
     },
 }
 

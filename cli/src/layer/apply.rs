@@ -5,11 +5,12 @@
 //! file which then takes the name, so nothing is written through a link, a FIFO or another name of a file.
 //! Devices are not made, and set-user-ID and set-group-ID bits of files not given: both are named instead.
 
+use super::Form;
 use super::tree::{empty, enter, kind, names, remove};
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags, chownat, fchmod,
-    fchown, fsetxattr, fstat, futimens, linkat, mkdirat, mknodat, openat, renameat, symlinkat, unlinkat,
-    utimensat,
+    fchown, fgetxattr, fsetxattr, fstat, futimens, linkat, mkdirat, mknodat, openat, renameat, symlinkat,
+    unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -30,6 +31,7 @@ const XATTRS: usize = 1 << 20;
 pub(super) struct Applied<'a> {
     root: &'a OwnedFd,
     inside: &'a [u8],
+    form: Form,
     left_out: Vec<String>,
     /// Directories get mode and time when all in them is there: their names, mode, time.
     dirs: Vec<(Vec<CString>, Mode, Timestamps)>,
@@ -50,9 +52,9 @@ fn text(what: &'static str) -> impl Fn(Errno) -> String {
 
 impl<'a> Applied<'a> {
     /// To `root`; `inside`: the path in the archive that stands for it.
-    pub(super) fn new(root: &'a OwnedFd, inside: &'a [u8]) -> Self {
+    pub(super) fn new(root: &'a OwnedFd, inside: &'a [u8], form: Form) -> Self {
         let temporary = CString::new(format!(".lazaret-commit.{}", std::process::id())).unwrap_or_default();
-        Applied { root, inside, left_out: Vec::new(), dirs: Vec::new(), temporary }
+        Applied { root, inside, form, left_out: Vec::new(), dirs: Vec::new(), temporary }
     }
 
     /// Every entry, in order. What was left out.
@@ -81,7 +83,7 @@ impl<'a> Applied<'a> {
 
     fn leave_out(&mut self, path: &[u8], why: &str) {
         if self.left_out.len() < NAMED {
-            self.left_out.push(format!("--commit: left out {}: {why}", path.escape_ascii()));
+            self.left_out.push(format!("left out {}: {why}", path.escape_ascii()));
         }
     }
 
@@ -121,14 +123,16 @@ impl<'a> Applied<'a> {
             other => other.map_err(text("its directory"))?,
         };
         if name.to_bytes() == OPAQUE {
-            return empty(&dir, 0).map_err(text("emptying its directory"));
+            empty(&dir, 0).map_err(text("emptying its directory"))?;
+            return if self.form == Form::Overlay { mark(&dir, b"y") } else { Ok(()) };
         }
         if let Some(gone) = name.to_bytes().strip_prefix(WHITEOUT) {
             if matches!(gone, b"" | b"." | b"..") {
                 return Err("no name to remove".to_owned());
             }
             let gone = CString::new(gone).map_err(|e| e.to_string())?;
-            return remove(&dir, &gone, 0).map_err(text("removing"));
+            remove(&dir, &gone, 0).map_err(text("removing"))?;
+            return if self.form == Form::Overlay { whiteout(&dir, &gone) } else { Ok(()) };
         }
         match kind {
             EntryType::Directory => {
@@ -180,8 +184,13 @@ impl<'a> Applied<'a> {
 
     fn directory(&self, dir: &OwnedFd, name: &CString, wanted: &Wanted) -> Result<(), String> {
         if kind(dir, name).map_err(text("looking at it"))? != Some(FileType::Directory) {
+            let hides = self.form == Form::Overlay && kind(dir, name) == Ok(Some(FileType::RegularFile));
             remove(dir, name, 0).map_err(text("removing what is there"))?;
             mkdirat(dir, name, Mode::RWXU).map_err(text("making the directory"))?;
+            if hides {
+                // It may have been a mark: what it hid must not show through now.
+                mark(&enter(dir, name).map_err(text("the directory"))?, b"y")?;
+            }
         }
         let made = enter(dir, name).map_err(text("the directory"))?;
         if let Some((uid, gid)) = wanted.owner {
@@ -265,6 +274,25 @@ impl<'a> Applied<'a> {
     }
 }
 
+const MARK: &str = "user.overlay.opaque";
+
+/// Says of a directory that nothing below shows (`y`), or that names in it may be marks (`x`).
+fn mark(dir: &OwnedFd, value: &[u8]) -> Result<(), String> {
+    fsetxattr(dir, MARK, value, XattrFlags::empty()).map_err(text("marking a directory"))
+}
+
+/// Marks a name as deleted, if anything below could show.
+fn whiteout(dir: &OwnedFd, name: &CString) -> Result<(), String> {
+    let mut value = [0; 1];
+    if fgetxattr(dir, MARK, &mut value) == Ok(1) && value == *b"y" {
+        return Ok(());
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(dir, name, flags, Mode::RUSR).map_err(text("marking a name"))?;
+    fsetxattr(&file, "user.overlay.whiteout", b"y", XattrFlags::empty()).map_err(text("marking a name"))?;
+    mark(dir, b"x")
+}
+
 /// What an entry's header and extensions say.
 fn wanted<R: Read>(entry: &mut Entry<'_, R>) -> Result<Wanted, String> {
     let error = |e: std::io::Error| format!("its header: {e}");
@@ -276,7 +304,10 @@ fn wanted<R: Read>(entry: &mut Entry<'_, R>) -> Result<Wanted, String> {
         for extension in extensions {
             let extension = extension.map_err(error)?;
             let Ok(key) = extension.key() else { continue };
-            if let Some(name) = key.strip_prefix("SCHILY.xattr.").filter(|name| name.starts_with("user.")) {
+            if let Some(name) = key
+                .strip_prefix("SCHILY.xattr.")
+                .filter(|name| name.starts_with("user.") && !name.starts_with("user.overlay."))
+            {
                 let value = extension.value_bytes();
                 room = room.checked_sub(value.len()).ok_or("too many extended attributes")?;
                 xattrs.push((name.to_owned(), value.to_vec()));

@@ -1,6 +1,6 @@
 //! `lazaret policy explain`: what a plan lets a program read, write and reach.
 
-use super::plan::{Kind, Mounted, Plan, Upper};
+use super::plan::{Kind, Mounted, Plan};
 use super::{Origin, Rule};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -91,8 +91,7 @@ pub fn json(plan: &Plan) -> Value {
         .map(|(name, paths)| json!({ "rule": name, "why": why(&name), "paths": paths }));
     let upper = match &plan.upper {
         _ if !plan.layered() => Value::Null,
-        Upper::Memory(size) => json!({ "memory": true, "size": size }),
-        Upper::Dir(dir) => json!({ "memory": false, "directory": dir }),
+        dir => json!({ "size": plan.upper_size, "directory": dir }),
     };
     json!({
         "mounts": mounts.collect::<Vec<_>>(),
@@ -111,12 +110,12 @@ fn shows(plan: &Plan, mount: &Mounted) -> String {
     match &mount.kind {
         Kind::Host { src, writable: true } => format!("{src} of the host, read and written"),
         Kind::Host { src, .. } if mount.dst == "/" && plan.layered() => {
-            let upper = match &plan.upper {
-                Upper::Memory(None) => "into memory, up to half of the machine's".to_owned(),
-                Upper::Memory(Some(size)) => format!("into memory, up to {size} bytes"),
-                Upper::Dir(dir) => format!("into {dir}, which keeps them"),
+            let upper = match &plan.upper_size {
+                None => "up to half of the machine's".to_owned(),
+                Some(size) => format!("up to {size} bytes"),
             };
-            format!("{src} of the host, read; changes go {upper}")
+            let keeps = plan.upper.as_ref().map(|dir| format!("; {dir} has earlier ones and keeps these"));
+            format!("{src} of the host, read; changes go into memory, {upper}{}", keeps.unwrap_or_default())
         }
         Kind::Host { src, .. } => format!("{src} of the host, read-only"),
         Kind::Memory(Some(size)) => format!("tmpfs of {size} bytes"),
@@ -132,7 +131,7 @@ fn written(plan: &Plan) -> Vec<(&str, &str)> {
             all.push((&mount.dst, src));
         }
     }
-    if let (true, Upper::Dir(dir)) = (plan.layered(), &plan.upper) {
+    if let (true, Some(dir)) = (plan.layered(), &plan.upper) {
         all.push(("the upper layer", dir));
     }
     all

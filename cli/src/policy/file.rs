@@ -1,6 +1,6 @@
 //! Policy files: the words of the command line in TOML.
 
-use super::{Base, Origin, Policy, Rule, Upper, Word, size_of};
+use super::{Base, Origin, Policy, Rule, Word, size_of};
 use serde::Deserialize;
 use std::path::Path;
 use toml::Spanned;
@@ -63,23 +63,16 @@ fn parse(name: &str, dir: &Path, text: &str, policy: &mut Policy) -> Result<(), 
     }
     rules.sort_by_key(|(at, _)| *at);
     policy.rules.extend(rules.into_iter().map(|(_, rule)| rule));
-    if let (Some(_), Some(size)) = (&words.upper, &words.upper_size) {
-        return Err(format!(
-            "{name}:{}: upper-size is for an upper layer in memory, not for upper",
-            line(size.span().start)
-        ));
-    }
-    let origin = |value: &Spanned<String>| Origin::Line(name.to_owned(), line(value.span().start));
     if let Some(value) = &words.upper {
         let dir = base
             .absolute(value.get_ref())
             .map_err(|what| format!("{name}:{}: {what}", line(value.span().start)))?;
-        policy.upper = Some((Upper::Dir(dir), origin(value)));
+        policy.upper = Some(dir);
     }
     if let Some(value) = &words.upper_size {
         let size = size_of(value.get_ref())
             .map_err(|what| format!("{name}:{}: {what}", line(value.span().start)))?;
-        policy.upper = Some((Upper::Memory(Some(size)), origin(value)));
+        policy.upper_size = Some(size);
     }
     Ok(())
 }
@@ -113,7 +106,6 @@ mod tests {
             ("\nwrite = [\"/no/such\"]", "p.toml:2: /no/such: No such file"),
             ("\n\ntmpfs = [\"/x:size=lots\"]", "p.toml:3: size lots: "),
             ("root = [", "p.toml:1: "),
-            ("upper = \"/x\"\nupper-size = \"1M\"", "p.toml:2: "),
         ] {
             let error = rules(text).unwrap_err();
             assert!(error.starts_with(start) && !error.contains('\n'), "{error}");

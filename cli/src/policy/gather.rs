@@ -1,6 +1,6 @@
 //! The policy options of a command line, in their order.
 
-use super::{Base, Origin, Policy, Rule, Upper, Word, file};
+use super::{Base, Origin, Policy, Rule, Word, file};
 use clap::ArgMatches;
 use std::ffi::OsString;
 use std::path::Path;
@@ -44,8 +44,12 @@ pub fn gather(matches: &ArgMatches) -> Result<Policy, String> {
         let word = word.map_err(|what| format!("--{option}: {what}"))?;
         policy.rules.push(Rule { word, origin: Origin::Option });
     }
+    if let Some(dir) = matches.get_one::<std::path::PathBuf>("upper") {
+        let text = dir.to_str().ok_or_else(|| format!("--upper {}: not UTF-8", dir.display()))?;
+        policy.upper = Some(base.absolute(text)?);
+    }
     if let Some(size) = matches.get_one::<u64>("upper_size") {
-        policy.upper = Some((Upper::Memory(Some(*size)), Origin::Option));
+        policy.upper_size = Some(*size);
     }
     Ok(policy)
 }

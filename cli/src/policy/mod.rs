@@ -10,7 +10,7 @@ mod place;
 pub mod plan;
 
 pub use gather::gather;
-pub use plan::{Kind, Plan, Upper};
+pub use plan::{Kind, Plan};
 
 use std::fmt;
 
@@ -58,8 +58,10 @@ pub struct Rule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     pub rules: Vec<Rule>,
-    /// `upper` or `upper-size`, the last one.
-    pub upper: Option<(Upper, Origin)>,
+    /// The directory that keeps changes, the last one.
+    pub upper: Option<String>,
+    /// Most bytes that changes take in memory, the last one.
+    pub upper_size: Option<u64>,
 }
 
 impl fmt::Display for Pair {

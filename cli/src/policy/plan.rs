@@ -4,15 +4,6 @@ use super::place::{Shown, host_path, resolve};
 use super::{Origin, Policy, Rule, Word, within};
 use gofer::{GoferConfig, HideRule};
 
-/// Where changes of `/` go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Upper {
-    /// Into memory, of at most so many bytes of contents; half of the machine's if not given.
-    Memory(Option<u64>),
-    /// Into a directory of the host.
-    Dir(String),
-}
-
 /// What a mount shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -48,7 +39,10 @@ pub struct Plan {
     pub mounts: Vec<Mounted>,
     /// Beside the default rules.
     pub hidden: Vec<Hidden>,
-    pub upper: Upper,
+    /// The directory of the host that keeps changes of `/` from run to run.
+    pub upper: Option<String>,
+    /// Most bytes that changes take in memory; half of the machine's if not given.
+    pub upper_size: Option<u64>,
 }
 
 impl Plan {
@@ -63,8 +57,8 @@ impl Plan {
         let host = |src: &str, writable| Kind::Host { src: src.to_owned(), writable };
         let root = Rule { word: Word::Root("/".to_owned()), origin: Origin::Default };
         let root = Mounted { dst: "/".to_owned(), kind: host("/", false), rule: root };
-        let upper = policy.upper.clone().map_or(Upper::Memory(None), |(upper, _)| upper);
-        let mut plan = Plan { mounts: vec![root], hidden: Vec::new(), upper };
+        let (upper, upper_size) = (policy.upper.clone(), policy.upper_size);
+        let mut plan = Plan { mounts: vec![root], hidden: Vec::new(), upper, upper_size };
         for rule in &policy.rules {
             let (dst, kind) = match &rule.word {
                 Word::Root(src) => {
@@ -141,7 +135,10 @@ impl Plan {
             }
             Kind::Memory(_) => None,
         };
-        GoferConfig { mounts: self.mounts.iter().filter_map(mount).collect(), hide, homes }
+        let upper = self.upper.iter().filter(|_| self.layered());
+        // Nobody inside sees it, and its changes are the launcher's to make.
+        let upper = upper.map(|dir| gofer::Mount { src: dir.clone(), dst: String::new(), writable: false });
+        GoferConfig { mounts: self.mounts.iter().filter_map(mount).chain(upper).collect(), hide, homes }
     }
 }
 
@@ -152,7 +149,7 @@ mod tests {
 
     fn plan(words: &[Word]) -> Plan {
         let rules = words.iter().map(|word| Rule { word: word.clone(), origin: Origin::Option }).collect();
-        Plan::new(&Policy { rules, upper: None }).unwrap()
+        Plan::new(&Policy { rules, ..Policy::default() }).unwrap()
     }
 
     fn pair(src: &str, dst: &str) -> Pair {

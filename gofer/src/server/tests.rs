@@ -17,6 +17,8 @@ use crate::config::{GoferConfig, HideRule, Mount};
 use crate::exports::unconfined;
 use crate::protocol::*;
 
+mod trees;
+
 const READ: OpenFlags = OpenFlags { read: true, write: false, append: false, truncate: false };
 const BOTH: OpenFlags = OpenFlags { read: true, write: true, append: false, truncate: false };
 

@@ -10,6 +10,7 @@ mod cputime;
 pub mod guestfilter;
 mod hostcalls;
 pub mod hostio;
+pub mod hostlock;
 mod loss;
 mod memcalls;
 pub mod ptrace;

@@ -48,6 +48,8 @@ const FCNTLS: Names = &[
     (libc::F_DUPFD_CLOEXEC as u32, "F_DUPFD_CLOEXEC"),
     (libc::F_GETFL as u32, "F_GETFL"),
     (libc::F_ADD_SEALS as u32, "F_ADD_SEALS"),
+    (libc::F_OFD_SETLK as u32, "F_OFD_SETLK"),
+    (libc::F_OFD_GETLK as u32, "F_OFD_GETLK"),
 ];
 
 const PRCTLS: Names =
@@ -124,8 +126,9 @@ const RULES: &[Rule] = &[
         "fcntl",
         libc::SYS_fcntl,
         &[OneOf(1, FCNTLS)],
-        "duplicates, flags and seals of its descriptors",
+        "duplicates, flags and seals of its descriptors; record locks on host files",
     ),
+    any("flock", libc::SYS_flock, "locks on host files that are written through"),
     Rule::new(
         "ioctl",
         libc::SYS_ioctl,

@@ -22,7 +22,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
 use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
-use syscall_table::abi::{S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK};
+use syscall_table::abi::{S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK};
 use syscall_table::errno::Errno;
 
 /// Read descriptors kept open beyond the guests' own.
@@ -220,6 +220,17 @@ impl GoferInode {
     /// Whether changes pass through to the host.
     pub fn writable(&self) -> bool {
         self.fs.writable
+    }
+
+    /// Set-user-ID and set-group-ID bits that it had when it was last looked at, with the rest of its mode.
+    pub(crate) fn set_ids(&self) -> Option<u32> {
+        let mode = self.attr.lock().mode & 0o7777;
+        (mode & 0o6000 != 0).then_some(mode)
+    }
+
+    /// Gives back the mode that the host took set-IDs from.
+    pub(crate) fn keep_mode(&self, mode: u32) -> SysResult<()> {
+        self.set(protocol::SetAttr { mode: Some(mode), ..Default::default() })
     }
 
     fn set(&self, set: protocol::SetAttr) -> SysResult<()> {
@@ -486,6 +497,29 @@ impl Inode for GoferInode {
 
     fn host_file(&self, write: bool) -> SysResult<Arc<OwnedFd>> {
         self.open_fd(write)
+    }
+
+    fn lock_file(&self) -> SysResult<Option<Arc<OwnedFd>>> {
+        if !self.fs.writable || self.kind != S_IFREG {
+            return Ok(None);
+        }
+        // For both kinds of locks if the user may write, else for shared ones.
+        self.open_fd(true).or_else(|_| self.open_fd(false)).map(Some)
+    }
+
+    fn sync_dir(&self) -> SysResult<()> {
+        if !self.fs.writable {
+            return Ok(());
+        }
+        self.fs.client.fsync(self.node()?, false).map_err(fail)
+    }
+
+    fn sync_fs(&self) -> SysResult<()> {
+        // Of other nodes the gofer says EINVAL.
+        if !self.fs.writable || !matches!(self.kind, S_IFREG | S_IFDIR) {
+            return Ok(());
+        }
+        self.fs.client.syncfs(self.node()?).map_err(fail)
     }
 
     fn list(&self) -> SysResult<Arc<Vec<Listed>>> {

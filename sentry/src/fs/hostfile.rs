@@ -2,9 +2,11 @@
 
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::fs::gofer::GoferInode;
+use crate::task::creds::cap;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps, Mapping, Written};
-use crate::vfs::inode::Inode;
+use crate::vfs::inode::{Inode, downcast};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use syscall_table::abi::open::SEEK_DATA;
@@ -20,6 +22,13 @@ impl HostFile {
     /// With a descriptor that carries no more rights than the guest asked for.
     pub fn new(inode: Arc<dyn Inode>, fd: Arc<OwnedFd>) -> HostFile {
         HostFile { inode, fd }
+    }
+
+    /// The mode to be kept if the caller may write without a loss of set-IDs.
+    fn kept_mode(&self, cx: &Cx) -> Option<(Arc<GoferInode>, u32)> {
+        let file = downcast::<GoferInode>(&self.inode)?;
+        let mode = file.set_ids()?;
+        cx.task.creds().capable(cap::FSETID).then_some((file, mode))
     }
 }
 
@@ -45,7 +54,12 @@ impl FileOps for HostFile {
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
         let offset = if cx.appends(file) { self.size()? } else { offset };
+        // The host takes set-user-ID bits from what this process writes, which has no capability to keep them.
+        let kept = self.kept_mode(cx);
         let count = rustix::io::pwrite(&self.fd, data, offset)?;
+        if let Some((file, mode)) = kept {
+            file.keep_mode(mode)?;
+        }
         Ok(Written { count, end: offset.saturating_add(count as u64) })
     }
 

@@ -2,6 +2,7 @@
 
 use super::gofer::GoferFs;
 use super::memfs::{MemFs, Node};
+use super::merged::Merged;
 use crate::boot::{Access, HostMount, MountKind};
 use crate::fail::{Fail, SysResult};
 use crate::kernel::Kernel;
@@ -65,13 +66,14 @@ fn mount(
         MountKind::Host { number, src, access } => {
             let inode = GoferFs::attach(kernel, client, *number)?;
             match access {
-                Access::Layered { size } => (
-                    MemFs::overlay(inode, size.unwrap_or_else(room))?,
-                    "overlay",
-                    "overlay",
-                    src.as_slice(),
-                    false,
-                ),
+                Access::Layered { size, earlier } => {
+                    let lower: Arc<dyn Inode> = match earlier {
+                        Some(number) => Merged::root(GoferFs::attach(kernel, client, *number)?, inode)?,
+                        None => inode,
+                    };
+                    let root = MemFs::overlay(lower, size.unwrap_or_else(room))?;
+                    (root, "overlay", "overlay", src.as_slice(), false)
+                }
                 Access::Read => (inode, "fuse.lazaret", "host", src.as_slice(), true),
                 Access::Write => (inode, "fuse.lazaret", "host", src.as_slice(), false),
             }

@@ -7,7 +7,9 @@ use crate::fail::SysResult;
 use crate::vfs::file::File;
 use crate::vfs::lock::{Locks, Owner, Range, Refusal, Waiting};
 use crate::wait::Ready;
+use rustix::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 use syscall_table::abi::fcntl::*;
 use syscall_table::abi::open::*;
 use syscall_table::errno::Errno;
@@ -44,18 +46,40 @@ pub fn flock(cx: &mut Cx, fd: Fd, op: FlockOp) -> SysResult {
         return Ok(0);
     };
     let range = Range { write, ..Range::ALL };
+    let host = host(&file)?;
     remember(&file, locks, key);
     cx.wait_on(locks.queue(), Ready::OUT);
-    let mut taken = locks.lock(key, owner, 0, range);
+    let mut taken = locks.lock(key, owner, 0, range, host.as_ref());
     if let Err(Refusal::Held(_)) = taken {
         // Changing a lock gives up the old one first (flock(2)): that may let the new one in.
         locks.release(key, owner);
-        taken = locks.lock(key, owner, 0, range);
+        taken = locks.lock(key, owner, 0, range, host.as_ref());
+    }
+    if let Err(Refusal::Outside) = taken {
+        // The host has taken the old one by its try.
+        locks.release(key, owner);
     }
     match taken {
         Err(Refusal::Held(_)) if !op.has(LOCK_NB) => cx.block(Restart::Sys),
+        Err(Refusal::Outside) if !op.has(LOCK_NB) => look_again(cx),
         other => Ok(other.map(|()| 0)?),
     }
+}
+
+/// How soon a lock that somebody outside has in the way is tried again.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// What locks the file on the host, if others there are to meet its locks.
+fn host(file: &File) -> SysResult<Option<Arc<OwnedFd>>> {
+    match file.ops.inode() {
+        Some(inode) => inode.lock_file(),
+        None => Ok(None),
+    }
+}
+
+/// The host wakes nobody who does not wait in it.
+fn look_again(cx: &mut Cx) -> SysResult {
+    cx.block_until(Some(crate::time::now().saturating_add(AGAIN)), Restart::Sys)
 }
 
 /// The range that a struct flock means.
@@ -96,8 +120,14 @@ pub(super) fn record(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysRes
     let key = key(file)?;
     if matches!(op, F_GETLK | F_OFD_GETLK) {
         // F_OFD_GETLK with F_UNLCK asks for what the description itself holds.
-        let found =
+        let mut found =
             if kind == F_UNLCK { locks.own(key, owner, range) } else { locks.conflict(key, owner, range) };
+        if found.is_none()
+            && kind != F_UNLCK
+            && let Some(host) = host(file)?
+        {
+            found = locks.conflict_outside(key, &host, range);
+        }
         match found {
             None => lock.l_type = F_UNLCK as i16,
             Some((other, pid)) => {
@@ -129,7 +159,9 @@ pub(super) fn record(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysRes
         cx.state::<Option<Waiting>>().take();
         cx.wait_on(locks.queue(), Ready::OUT);
     }
-    match locks.lock(key, owner, if ofd { -1 } else { pid }, range) {
+    let host = host(file)?;
+    match locks.lock(key, owner, if ofd { -1 } else { pid }, range, host.as_ref()) {
+        Err(Refusal::Outside) if waits => look_again(cx),
         Err(Refusal::Held(holder)) if waits => {
             // Descriptions have no waits of their own: only processes are looked at.
             if !ofd {

@@ -24,9 +24,11 @@ pub fn fdatasync(cx: &mut Cx, fd: Fd) -> SysResult {
     sync_fd(cx, fd, true)
 }
 
-/// What is in memory needs no sync, and what passes through to the host is written at once; the host's own disks are
-/// not this program's to wait for.
-pub fn sync(_cx: &mut Cx) -> SysResult {
+/// What is in memory needs no sync. What passes through to the host is written to its disks; failures are not told (sync(2)).
+pub fn sync(cx: &mut Cx) -> SysResult {
+    for mount in cx.kernel().vfs.mounts() {
+        let _ = mount.root.inode.sync_fs();
+    }
     Ok(0)
 }
 
@@ -34,6 +36,9 @@ pub fn syncfs(cx: &mut Cx, fd: Fd) -> SysResult {
     let file = cx.task.files().get(fd.raw())?;
     if file.flags() & O_PATH != 0 {
         return Err(Errno::EBADF.into());
+    }
+    if let Some(inode) = file.ops.inode() {
+        inode.sync_fs()?;
     }
     Ok(0)
 }

@@ -51,7 +51,7 @@ impl FileOps for DirFile {
     }
 
     fn fsync(&self, _: bool) -> SysResult<()> {
-        Ok(())
+        self.path.inode().sync_dir()
     }
 
     fn readdir(&self, cx: &mut Cx, file: &File, emit: &mut dyn FnMut(DirEntry<'_>) -> bool) -> SysResult<()> {

@@ -214,6 +214,21 @@ pub trait Inode: Any + Send + Sync {
         Err(Errno::EINVAL.into())
     }
 
+    /// The host description by which locks on it are held, where others on the host are to meet them.
+    fn lock_file(&self) -> SysResult<Option<Arc<OwnedFd>>> {
+        Ok(None)
+    }
+
+    /// Writes what was changed of a directory through to the disk (fsync(2)): nothing by default.
+    fn sync_dir(&self) -> SysResult<()> {
+        Ok(())
+    }
+
+    /// Writes its file system through to the disk (syncfs(2)): nothing by default.
+    fn sync_fs(&self) -> SysResult<()> {
+        Ok(())
+    }
+
     /// Names of a directory with inode number and DT_ type, without `.` and `..`.
     fn list(&self) -> SysResult<Arc<Vec<Listed>>> {
         Err(Errno::ENOTDIR.into())

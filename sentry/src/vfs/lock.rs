@@ -2,9 +2,15 @@
 //!
 //! A table for each kind; both are by device and inode number. Whoever waits is woken at every release, which is simple and right:
 //! lock queues are short. The number of locks is bounded, which Linux leaves to memory.
+//!
+//! A file that passes through to the host is locked there too: by one description for the whole sandbox, with the union of the
+//! locks held inside. The table decides among programs inside, the host between them and everybody else.
+
+mod host;
 
 use crate::sync::{Level, Lock};
 use crate::wait::{Ready, WaitQueue};
+use rustix::fd::OwnedFd;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,6 +71,8 @@ struct Edge {
 #[derive(Default)]
 struct Table {
     files: HashMap<Key, Vec<Held>>,
+    /// The descriptions that hold locks on the host.
+    host: HashMap<Key, Arc<OwnedFd>>,
     /// Locks there are.
     held: usize,
     waits: Vec<Edge>,
@@ -96,6 +104,10 @@ impl Table {
 pub enum Refusal {
     /// This owner's is in the way.
     Held(Owner),
+    /// Somebody outside has one. Nobody says when it is gone: try again.
+    Outside,
+    /// The host cannot.
+    Host(Errno),
     /// Too many.
     Full,
 }
@@ -103,7 +115,8 @@ pub enum Refusal {
 impl From<Refusal> for crate::fail::Fail {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Held(_) => Errno::EAGAIN.into(),
+            Refusal::Held(_) | Refusal::Outside => Errno::EAGAIN.into(),
+            Refusal::Host(errno) => errno.into(),
             Refusal::Full => Errno::ENOLCK.into(),
         }
     }
@@ -123,14 +136,26 @@ impl Drop for Waiting {
 
 /// All locks of one kind.
 pub struct Locks {
+    host: host::Kind,
     table: Lock<Table>,
     queue: WaitQueue,
     count: AtomicUsize,
 }
 
-impl Default for Locks {
-    fn default() -> Self {
+impl Locks {
+    /// Locks of flock(2), of which all are whole files.
+    pub fn flocks() -> Self {
+        Self::of(host::Kind::Whole)
+    }
+
+    /// Record locks.
+    pub fn records() -> Self {
+        Self::of(host::Kind::Ranges)
+    }
+
+    fn of(host: host::Kind) -> Self {
         Locks {
+            host,
             table: Lock::new(Level::File, Table::default()),
             queue: WaitQueue::new(),
             count: AtomicUsize::new(0),
@@ -160,13 +185,27 @@ impl Locks {
         found.min_by_key(|h| h.range.start).map(|h| (h.range, h.pid))
     }
 
-    /// Takes the lock, replacing what the owner has there.
+    /// A lock of somebody outside in the way, with its process where the host tells it.
+    pub fn conflict_outside(&self, key: Key, host: &Arc<OwnedFd>, range: Range) -> Option<(Range, i32)> {
+        let fd = self.table.lock().host.get(&key).unwrap_or(host).clone();
+        self.host.conflict(&fd, range)
+    }
+
+    /// Takes the lock, replacing what the owner has there. `host`: a description of the file, if it is to be locked on the
+    /// host too.
     ///
     /// # Errors
     /// Whose lock is in the way; too many locks.
-    pub fn lock(&self, key: Key, owner: Owner, pid: i32, range: Range) -> Result<(), Refusal> {
+    pub fn lock(
+        &self,
+        key: Key,
+        owner: Owner,
+        pid: i32,
+        range: Range,
+        host: Option<&Arc<OwnedFd>>,
+    ) -> Result<(), Refusal> {
         let mut table = self.table.lock();
-        let Table { files, held: all, .. } = &mut *table;
+        let Table { files, held: all, host: hosts, .. } = &mut *table;
         let held = files.entry(key).or_default();
         if let Some(other) = held.iter().find(|h| stands_in_way(h, owner, &range)) {
             return Err(Refusal::Held(other.owner));
@@ -177,6 +216,16 @@ impl Locks {
                 files.remove(&key);
             }
             return Err(Refusal::Full);
+        }
+        if let Some(fd) = host {
+            let fd = hosts.get(&key).unwrap_or(fd).clone();
+            if let Err(refusal) = self.host.lock(&fd, range) {
+                if held.is_empty() {
+                    files.remove(&key);
+                }
+                return Err(refusal);
+            }
+            hosts.insert(key, fd);
         }
         let shrinks = cut(held, owner, &range);
         merge(held, Held { owner, pid, range });
@@ -199,7 +248,7 @@ impl Locks {
             return Ok(());
         }
         let mut table = self.table.lock();
-        let Table { files, held: all, .. } = &mut *table;
+        let Table { files, held: all, host: hosts, .. } = &mut *table;
         let Some(held) = files.get_mut(&key) else { return Ok(()) };
         let before = held.len();
         let inside = |h: &Held| h.owner == owner && h.range.start < range.start && h.range.end > range.end;
@@ -208,10 +257,17 @@ impl Locks {
         }
         let released = cut(held, owner, &range);
         *all = all.saturating_add(held.len()).saturating_sub(before);
+        if released && let Some(fd) = hosts.get(&key) {
+            let others = held.iter().map(|h| h.range).filter(|other| other.meets(&range));
+            self.host.unlock(fd, range, others.collect());
+        }
+        let mut last = None;
         if held.is_empty() {
             files.remove(&key);
+            last = hosts.remove(&key);
         }
         drop(table);
+        drop(last);
         if released {
             self.queue.wake(Ready::OUT);
         }

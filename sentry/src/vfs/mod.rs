@@ -67,8 +67,8 @@ impl Default for Vfs {
             tree,
             root: OnceLock::new(),
             kinds: Lock::new(Level::Field, Vec::new()),
-            locks: Default::default(),
-            flocks: Default::default(),
+            locks: Arc::new(lock::Locks::records()),
+            flocks: Arc::new(lock::Locks::flocks()),
             anonymous: OnceLock::new(),
             policy: Default::default(),
         }

@@ -25,7 +25,7 @@ impl Place {
         let mut file =
             File::from(rustix::fs::memfd_create(c"test", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
         std::io::Write::write_all(&mut file, &archive).unwrap();
-        Applied::new(&dir, inside.as_bytes()).all(&mut file)
+        Applied::new(&dir, inside.as_bytes(), Form::Plain).all(&mut file)
     }
 
     /// Everything outside of `dir` is as it was.
