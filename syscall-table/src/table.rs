@@ -335,7 +335,7 @@ macro_rules! for_each_syscall {
             [303, name_to_handle_at, (dirfd: DirFd, path: Path, handle: Addr, mount_id: Addr, flags: AtFlags), Partial(mount::name_to_handle_at), "always EOPNOTSUPP"],
             [304, open_by_handle_at, (mount_fd: DirFd, handle: Addr, flags: OpenFlags), Partial(mount::open_by_handle_at), "always EPERM"],
             [305, clock_adjtime, (clockid: ClockId, buf: InOut<Timex>), Partial(clock_gettime::clock_adjtime), "reading alone"],
-            [306, syncfs, (fd: Fd), Partial(fsync::syncfs), "host disks are not waited for"],
+            [306, syncfs, (fd: Fd), Full(fsync::syncfs), ""],
             [307, sendmmsg, (sockfd: Fd, msgvec: InOutSlice<Mmsghdr>, vlen: u32, flags: MsgFlags), Partial(send::sendmmsg), "as sendmsg"],
             [308, setns, (fd: Fd, nstype: NsType), Partial(unshare::setns), "mount, UTS and user namespaces"],
             [309, getcpu, (cpu: Out<u32>, node: Out<u32>, tcache: Addr), Partial(sched::getcpu), "always processor 0 of node 0"],

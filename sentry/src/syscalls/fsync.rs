@@ -26,8 +26,8 @@ pub fn fdatasync(cx: &mut Cx, fd: Fd) -> SysResult {
 
 /// What is in memory needs no sync. What passes through to the host is written to its disks; failures are not told (sync(2)).
 pub fn sync(cx: &mut Cx) -> SysResult {
-    for mount in cx.kernel().vfs.mounts() {
-        let _ = mount.root.inode.sync_fs();
+    for root in cx.kernel().vfs.roots() {
+        let _ = root.inode.sync_fs();
     }
     Ok(0)
 }

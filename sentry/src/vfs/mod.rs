@@ -179,11 +179,16 @@ impl Vfs {
 
     /// Forgets names that nobody uses.
     pub(crate) fn sweep(&self) {
+        self.roots().iter().for_each(|root| root.sweep());
+    }
+
+    /// The roots of all mounted file systems.
+    pub(crate) fn roots(&self) -> Vec<Arc<Dentry>> {
         let mounts = self.tree.lock().all();
-        let mut roots: Vec<&Arc<Dentry>> = mounts.iter().map(|mount| &mount.sb.root).collect();
-        roots.sort_unstable_by_key(|root| Arc::as_ptr(root));
+        let mut roots: Vec<Arc<Dentry>> = mounts.iter().map(|mount| mount.sb.root.clone()).collect();
+        roots.sort_unstable_by_key(Arc::as_ptr);
         roots.dedup_by_key(|root| Arc::as_ptr(root));
-        roots.iter().for_each(|root| root.sweep());
+        roots
     }
 }
 
