@@ -230,8 +230,9 @@ impl<'a> Applied<'a> {
             if let Some((uid, gid)) = wanted.owner {
                 fchown(&file, Some(uid), Some(gid)).map_err(text("owner"))?;
             }
-            fchmod(&file, plain).map_err(text("mode"))?;
+            // As long as it can be written to.
             set_xattrs(&file, wanted)?;
+            fchmod(&file, plain).map_err(text("mode"))?;
             futimens(&file, &wanted.times).map_err(text("times"))?;
             self.put(dir, name)
         })();
@@ -288,7 +289,8 @@ fn whiteout(dir: &OwnedFd, name: &CString) -> Result<(), String> {
         return Ok(());
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(dir, name, flags, Mode::RUSR).map_err(text("marking a name"))?;
+    // Who may not write to a file may not set such attributes either.
+    let file = openat(dir, name, flags, Mode::RUSR | Mode::WUSR).map_err(text("marking a name"))?;
     fsetxattr(&file, "user.overlay.whiteout", b"y", XattrFlags::empty()).map_err(text("marking a name"))?;
     mark(dir, b"x")
 }
