@@ -19,6 +19,7 @@ use gofer::{Client, GoferError};
 use rustix::fd::OwnedFd;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
@@ -29,6 +30,8 @@ use syscall_table::errno::Errno;
 const KEPT_FDS: usize = 256;
 /// Nodes given back in one request.
 const FORGET: usize = 512;
+/// A removed file of so many bytes is given back at once.
+const LARGE: u64 = 64 * 1024;
 /// Larger directories are not remembered whole.
 const KEPT_LIST: usize = 20_000;
 
@@ -38,6 +41,8 @@ pub struct GoferFs {
     writable: bool,
     forgotten: parking_lot::Mutex<Vec<NodeId>>,
     open: parking_lot::Mutex<VecDeque<Weak<GoferInode>>>,
+    /// Something large was removed: what is forgotten is given back with the next look.
+    hurry: AtomicBool,
     /// Whose unused names are forgotten when the gofer has no room for more nodes.
     kernel: Weak<Kernel>,
 }
@@ -120,6 +125,7 @@ impl GoferFs {
             writable: attached.writable,
             forgotten: parking_lot::Mutex::new(Vec::new()),
             open: parking_lot::Mutex::new(VecDeque::new()),
+            hurry: AtomicBool::new(false),
             kernel: Arc::downgrade(kernel),
         });
         Ok(fs.inode(attached.root))
@@ -176,6 +182,7 @@ impl GoferFs {
 
     /// Gives back the nodes that are no longer used, if there are that many.
     fn give_back(&self, least: usize) {
+        let least = if self.hurry.swap(false, Ordering::Relaxed) { 1 } else { least };
         let nodes = {
             let mut forgotten = self.forgotten.lock();
             if forgotten.len() < least {
@@ -270,6 +277,18 @@ impl GoferInode {
         if let Some(old) = old.and_then(|old| old.upgrade()).filter(|old| !std::ptr::eq(&**old, self)) {
             let fds = (old.read_fd.lock().take(), old.write_fd.lock().take());
             drop(fds);
+        }
+    }
+
+    /// A name of it went away. What the cache holds of a large file would keep its room on the disk.
+    fn let_go(&self) {
+        let fds = (self.read_fd.lock().take(), self.write_fd.lock().take());
+        let size = match fds.1.as_ref().or(fds.0.as_ref()).map(rustix::fs::fstat) {
+            Some(Ok(stat)) => u64::try_from(stat.st_size).unwrap_or(0),
+            _ => self.attr.lock().size,
+        };
+        if size >= LARGE {
+            self.fs.hurry.store(true, Ordering::Relaxed);
         }
     }
 
@@ -448,8 +467,12 @@ impl Inode for GoferInode {
         Ok(())
     }
 
-    fn unlink(&self, name: &[u8], _: &Arc<dyn Inode>) -> SysResult<()> {
-        self.fs.client.unlink(self.node()?, name).map_err(fail)
+    fn unlink(&self, name: &[u8], inode: &Arc<dyn Inode>) -> SysResult<()> {
+        self.fs.client.unlink(self.node()?, name).map_err(fail)?;
+        if let Some(gone) = downcast::<GoferInode>(inode) {
+            gone.let_go();
+        }
+        Ok(())
     }
 
     fn rmdir(&self, name: &[u8], _: &Arc<dyn Inode>) -> SysResult<()> {
