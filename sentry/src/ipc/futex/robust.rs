@@ -41,7 +41,12 @@ fn release_list(task: &Task) {
         if read.is_err() {
             return;
         }
-        at = u64::from_le_bytes(next);
+        let next = u64::from_le_bytes(next);
+        if next == at {
+            // An entry that leads to itself (the head of another list): Linux finds nothing more there, again and again.
+            break;
+        }
+        at = next;
     }
     if pending & !1 != 0 {
         release_one(task, &mm, (pending & !1).wrapping_add_signed(head.futex_offset), pending & 1 != 0, true);
