@@ -140,6 +140,7 @@ impl Left {
         // A length of 0 comes behind the last one.
         self.able
             && self.count < PIECES
+            && len <= OUT_MAX as usize
             && self.used.saturating_add(len.next_multiple_of(8)) + 2 * HEAD <= OUT_MAX as usize
     }
 
