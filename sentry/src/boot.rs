@@ -141,6 +141,7 @@ impl Sandbox {
     /// # Errors
     /// One line that says what failed.
     pub fn build(self) -> Result<Ready, String> {
+        crate::task::sched::know_processors();
         let timers = Arc::new(Timers::new());
         let reactor = Reactor::new(timers.clone()).map_err(|e| format!("reactor: {e}"))?;
         let job = self.tty.is_some().then(|| Arc::new(Job::of(FIRST)));

@@ -2,7 +2,7 @@
 
 use crate::cx::Cx;
 use crate::fail::{Fail, Restart, SysResult};
-use crate::ptrace::stop;
+use crate::ptrace::{stop, watch};
 use crate::seccomp::judge::judge;
 use crate::signal::deliver::{self, Outcome};
 use crate::task::{Task, coredump};
@@ -13,7 +13,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use syscall_table::abi::sigaction::{SIGKILL, Siginfo};
+use syscall_table::abi::sigaction::{SIGKILL, SIGTRAP, Siginfo};
 use syscall_table::abi::wait::WaitStatus;
 use syscall_table::errno::Errno;
 
@@ -119,6 +119,7 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
         }
     }
     crate::ptrace::force::run(task, port);
+    crate::task::usage::tell(task, port);
     if task.process.coredump.is_on()
         && let Some(verdict) = dumping(task, &mut call, port)
     {
@@ -159,7 +160,13 @@ fn on_event(task: &Arc<Task>, event: Event, port: &mut dyn Port) -> Verdict {
             user_return(task, &mut call, port, None)
         }
         Event::Exception(exception) => {
-            crate::signal::fault::raise(task, &exception);
+            match watch::look(task, port, &exception) {
+                watch::Seen::Nothing => {}
+                watch::Seen::Hit(code, at) => {
+                    crate::signal::fault::force(task, Siginfo::fault(SIGTRAP, code, at));
+                }
+                watch::Seen::Other => crate::signal::fault::raise(task, &exception),
+            }
             user_return(task, &mut call, port, None)
         }
     }

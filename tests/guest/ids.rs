@@ -6,7 +6,7 @@ use libc::*;
 cases![
     getters_agree, setuid_errors, setresuid_root, set_own_ids, getgroups_call, setgroups_errors, setfsuid_call, pgid_basic, pgid_errors,
     pgid_after_exec, sid_basic, sid_errors, capget_call, capset_drop, rlimit_get, rlimit_lower, rlimit_errors, rlimit_inherited, prlimit_other,
-    priority_call, priority_errors, uname_call, uname_errors, sysinfo_call, getcpu_call, affinity, sched_policy, sched_errors, sched_yield_call,
+    priority_call, priority_errors, uname_call, uname_errors, sysinfo_call, getcpu_call, affinity, affinity_has_effect, sched_policy, sched_errors, sched_yield_call,
     prctl_name, prctl_pdeathsig, prctl_dumpable, prctl_no_new_privs, prctl_errors, prctl_keepcaps_timerslack, personality_call, arch_prctl_errors,
     getrandom_call, getrandom_errors, sethostname_denied, sethostname_call, own_name_resolves, reboot_denied, chroot_denied, mount_denied, ioprio, membarrier_call, rseq_registered,
     unknown_numbers, syslog_denied, acct_quota_swap_denied, nice_lowers
@@ -274,6 +274,28 @@ fn getcpu_call() {
     ok(sys!(SYS_getcpu, &mut c, &mut n, 0));
     let n = unsafe { sysconf(_SC_NPROCESSORS_CONF) };
     check(i64::from(unsafe { (&raw const c).read_volatile() }) < n, "a processor there is");
+}
+
+/// Who may be on one processor alone is there, and so are its children and threads.
+fn affinity_has_effect() {
+    let mut m = [0u64; 16];
+    ok(sys!(SYS_sched_getaffinity, 0, 128, &mut m));
+    let all = std::hint::black_box(&m)[0];
+    if all.count_ones() < 2 {
+        skip("one processor");
+    }
+    in_child(|| {
+        for cpu in (0..64).filter(|cpu| all >> cpu & 1 != 0).take(2) {
+            ok(sys!(SYS_sched_setaffinity, 0, 8, &(1u64 << cpu)));
+            let here = || (0..100).all(|_| unsafe { sched_getcpu() } == cpu);
+            check(here(), &format!("on {cpu}"));
+            exits(child(|| i32::from(!here())), 0);
+            check(std::thread::spawn(here).join().unwrap(), "the thread, too");
+            let mut own = [0u32; 2];
+            ok(sys!(SYS_getcpu, &mut own, 0, 0));
+            eq(std::hint::black_box(&own)[0], cpu as u32);
+        }
+    });
 }
 
 fn affinity() {

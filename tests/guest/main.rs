@@ -41,6 +41,8 @@ verbs! {
     mount
     newmount
     namespaces
+    pidinfo
+    ptrace_watch
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

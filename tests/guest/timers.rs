@@ -4,7 +4,7 @@ use guest_tests::*;
 use libc::*;
 
 cases![
-    itimer_prof, itimer_virtual_repeats, itimer_by_kind, posix_cpu_timer, posix_cpu_timer_absolute, thread_cpu_timer, cpu_timer_errors, nanosleep_by_cpu,
+    itimer_prof, itimer_virtual_repeats, itimer_by_kind, posix_cpu_timer, posix_cpu_timer_absolute, thread_cpu_timer, timer_of_one_thread, clock_of_other_thread, cpu_timer_errors, nanosleep_by_cpu,
     nanosleep_by_cpu_errors, nanosleep_remaining, overrun_in_siginfo, deleted_timer_signal_is_dropped, set_anew_drops_signal, ignored_timer_goes_on,
     none_timer_counts, alarm_rounds, process_clock_of_child, thread_clock_of_others, children_times, rusage_memory_of_child, rusage_children_maximum,
     adjtimex_reads, settimeofday_denied, times_of_children,
@@ -125,6 +125,65 @@ fn thread_cpu_timer() {
         burn(80);
         eq(sig::hits(), 1);
         ok(sys!(SYS_timer_delete, id));
+    });
+}
+
+/// The clock of another thread (pthread_getcpuclockid(3)).
+fn clock_of(tid: i64) -> i32 {
+    !(tid as i32) << 3 | 6
+}
+
+/// A thread that computes until it is told to stop; its id.
+fn busy(f: impl FnOnce(i64)) {
+    use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+    let (stop, tid) = (AtomicBool::new(false), AtomicI64::new(0));
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            tid.store(sys!(SYS_gettid), SeqCst);
+            while !stop.load(SeqCst) {
+                std::hint::spin_loop();
+            }
+        });
+        while tid.load(SeqCst) == 0 {
+            sleep_ms(1);
+        }
+        f(tid.load(SeqCst));
+        stop.store(true, SeqCst);
+    });
+}
+
+fn clock_of_other_thread() {
+    in_child(|| {
+        busy(|tid| {
+            let clock = clock_of(tid);
+            let begin = now(clock);
+            sleep_ms(60);
+            let used = now(clock) - begin;
+            check((1_000_000..400_000_000).contains(&used), &format!("{used} ns of about 60 ms"));
+            // It does not stand still, and the caller's own is another one.
+            check(now(CLOCK_THREAD_CPUTIME_ID) < now(clock), "who sleeps uses less");
+        });
+        err(sys!(SYS_clock_gettime, clock_of(1), &mut [0i64; 2]), EINVAL);
+    });
+}
+
+fn timer_of_one_thread() {
+    in_child(|| {
+        let _on = sig::on(SIGUSR1, SA_RESTART);
+        busy(|tid| {
+            let own = timer(CLOCK_THREAD_CPUTIME_ID, SIGUSR1);
+            set(own, 0, 500_000_000, 0);
+            let other = timer(clock_of(tid), SIGUSR1);
+            set(other, 0, 30_000_000, 0);
+            let end = now_ms() + 10_000;
+            while sig::hits() == 0 && now_ms() < end {
+                sleep_ms(2);
+            }
+            eq(sig::hits(), 1);
+            check(now(clock_of(tid)) >= 30_000_000, "not before its time");
+            ok(sys!(SYS_timer_delete, own));
+            ok(sys!(SYS_timer_delete, other));
+        });
     });
 }
 

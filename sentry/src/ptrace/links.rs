@@ -52,6 +52,7 @@ pub(crate) fn attach(tree: &mut State, tracer: &Arc<Task>, task: &Arc<Task>, how
         syscalls: false,
         emulate: false,
         step: false,
+        values: Default::default(),
         debug: super::regs::DEBUG_INITIAL,
     }));
     true

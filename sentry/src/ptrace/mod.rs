@@ -15,6 +15,7 @@
 //!   in the middle of a call, whose handler asks for one and is run again afterwards ([`Fail::Traced`](crate::fail::Fail));
 //!   each signal that is taken; the trap flag [`Tracing::trap`], which job control, PTRACE_INTERRUPT and automatic
 //!   attachment set.
+//! - **Hardware breakpoints** are made of single steps ([`watch`]).
 //! - **Nothing short-cuts a traced task**: it returns to guest code by its worker alone, the platform gives no answers
 //!   by itself ([`TaskControl::no_answers`](platform::TaskControl)) and rewrites no call sites.
 //! - **Memory** is read and written through the host side of the space. What its protection forbids, a tracer may
@@ -26,6 +27,7 @@ pub(crate) mod force;
 pub(crate) mod links;
 pub(crate) mod regs;
 pub(crate) mod stop;
+pub(crate) mod watch;
 
 use crate::sync::{Guard, Level, Lock};
 use crate::task::Task;
@@ -45,6 +47,8 @@ pub struct Tracing {
     pub(crate) trap: AtomicBool,
     /// It was let go for one instruction.
     pub(crate) stepping: AtomicBool,
+    /// And looks for hardware breakpoints at each.
+    pub(crate) watching: AtomicBool,
     /// Status of exit(2), for a tracer.
     pub(crate) status: std::sync::atomic::AtomicI32,
 }
@@ -57,6 +61,7 @@ impl Default for Tracing {
             held: AtomicBool::new(false),
             trap: AtomicBool::new(false),
             stepping: AtomicBool::new(false),
+            watching: AtomicBool::new(false),
             status: std::sync::atomic::AtomicI32::new(0),
         }
     }
@@ -88,8 +93,10 @@ pub(crate) struct Tracer {
     pub(crate) emulate: bool,
     /// It goes one instruction at a time.
     pub(crate) step: bool,
-    /// DR0 to DR7 as the tracer sees them: without effect as long as DR7 enables none.
+    /// DR0 to DR7 as the tracer sees them ([`watch`]).
     pub(crate) debug: [u64; 8],
+    /// What is under the breakpoints on writing.
+    pub(crate) values: watch::Values,
 }
 
 /// Why a task is stopped.

@@ -1,7 +1,7 @@
 //! Registers of a stopped task as its tracer reads and writes them (arch/x86/kernel/ptrace.c).
 
 use super::{Stop, Tracer};
-use crate::fail::{Fail, SysResult};
+use crate::fail::SysResult;
 use platform::{Regs, XState};
 use syscall_table::errno::Errno;
 use zerocopy::{FromBytes, IntoBytes};
@@ -105,10 +105,10 @@ pub(crate) fn peek(by: &Tracer, stop: &Stop, addr: u64) -> SysResult<u64> {
     Ok(value.or_else(|| by.debug.get(debug(addr)?).copied()).unwrap_or(0))
 }
 
-/// PTRACE_POKEUSER. Debug registers keep addresses; DR7 cannot enable any.
+/// PTRACE_POKEUSER.
 ///
 /// # Errors
-/// EIO; a gap for a hardware breakpoint.
+/// EIO, EINVAL; a gap for a hardware breakpoint on reads.
 pub(crate) fn poke(by: &mut Tracer, stop: &mut Stop, addr: u64, value: u64) -> SysResult<()> {
     if bad(addr) {
         return Err(Errno::EIO.into());
@@ -128,9 +128,11 @@ pub(crate) fn poke(by: &mut Tracer, stop: &mut Stop, addr: u64, value: u64) -> S
             }
             Ok(())
         }
-        7 if value & 0xff == 0 => Ok(()),
-        // As on a processor whose breakpoints are all in use.
-        7 => Err(Fail::gap(Errno::ENOSPC, "hardware breakpoint (DR7)")),
+        7 => {
+            super::watch::check(&by.debug, value)?;
+            by.debug[7] = value;
+            Ok(())
+        }
         _ => Err(Errno::EIO.into()),
     }
 }

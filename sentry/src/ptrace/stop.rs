@@ -1,6 +1,6 @@
 //! A tracee's side: where it stops, and how it goes on. Called by its own worker with its call locked.
 
-use super::{Kind, Resumed, Stop, links};
+use super::{Kind, Resumed, Stop, links, watch};
 use crate::fail::Restart;
 use crate::run::{Call, Ended};
 use crate::signal::{bit, mask, send};
@@ -337,9 +337,18 @@ pub(crate) fn ask(task: &Task, call: &mut Call, option: u64, event: i32, message
 /// Before guest code: one instruction, if that is what the tracer wants. What it wants of a call that has ended was
 /// dealt with before.
 pub(crate) fn step(task: &Task, port: &mut dyn Port) -> Result<(), Gone> {
-    if !task.tracing.lock().by.as_ref().is_some_and(|by| by.step) {
-        return Ok(());
-    }
+    let watches = match &mut task.tracing.lock().by {
+        None => return Ok(()),
+        Some(by) => {
+            let watches = watch::begin(task, by);
+            if !by.step && !watches {
+                task.tracing.watching.store(false, SeqCst);
+                return Ok(());
+            }
+            watches
+        }
+    };
+    task.tracing.watching.store(watches, SeqCst);
     task.tracing.stepping.store(true, SeqCst);
     port.single_step(true).map_err(|_| Gone)
 }

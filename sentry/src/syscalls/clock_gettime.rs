@@ -51,13 +51,19 @@ fn read(cx: &mut Cx, id: i32) -> SysResult<Timespec> {
         }
         Clock::Thread(tid) if tid == cx.task.tid() => {
             let used = usage::of_caller(cx)?;
+            cx.task.process.timers.check();
             Ok(time::to_timespec(usage::sum(used.cpu)))
         }
-        Clock::Thread(tid) => thread(cx, tid).map(|task| time::to_timespec(usage::of_task(&task))),
+        Clock::Thread(tid) => {
+            let task = thread(cx, tid)?;
+            usage::of_other(cx, &task).map(time::to_timespec)
+        }
         // The virtual init has used none that anybody counts.
         Clock::Process(INIT) => Ok(Timespec::new_zeroed()),
         Clock::Process(tid) => {
-            process(cx, tid).map(|process| time::to_timespec(usage::sum_of_process(&process)))
+            let process = process(cx, tid)?;
+            process.timers.check();
+            Ok(time::to_timespec(usage::sum_of_process(&process)))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::{Fail, SysResult};
+use crate::fail::SysResult;
 use crate::task::clone::{Request, clone as create};
 use syscall_table::abi::clone::*;
 use syscall_table::abi::sigaction::SIGCHLD;
@@ -32,6 +32,7 @@ pub fn clone(
             parent_tid: parent_tid.addr(),
             child_tid: child_tid.addr(),
             pidfd: parent_tid.addr(),
+            wanted: None,
         },
     )
 }
@@ -66,8 +67,9 @@ pub fn clone3(cx: &mut Cx, cl_args: InBuf, size: usize) -> SysResult {
     if args.set_tid_size > 32 || (args.set_tid == 0) != (args.set_tid_size == 0) {
         return Err(Errno::EINVAL.into());
     }
-    if args.set_tid != 0 {
-        return Err(Fail::gap(Errno::EPERM, "clone3 set_tid"));
+    let into_cgroup = args.flags & CLONE_INTO_CGROUP != 0;
+    if into_cgroup && (size < size_of::<CloneArgs>() || args.cgroup > i32::MAX as u64) {
+        return Err(Errno::EINVAL.into());
     }
     let bad = args.flags & (CSIGNAL & !CLONE_NEWTIME | CLONE_DETACHED) != 0
         || args.exit_signal & !CSIGNAL != 0
@@ -77,6 +79,21 @@ pub fn clone3(cx: &mut Cx, cl_args: InBuf, size: usize) -> SysResult {
         return Err(Errno::EINVAL.into());
     }
     let stack = args.stack.checked_add(args.stack_size).ok_or(Errno::EINVAL)?;
+    // Read before anything of them is judged.
+    let wanted = match args.set_tid {
+        0 => None,
+        at => {
+            let first: i32 = cx.read_value(at)?;
+            // There is one pid namespace.
+            if args.set_tid_size != 1 {
+                return Err(Errno::EINVAL.into());
+            }
+            Some(first)
+        }
+    };
+    if into_cgroup {
+        cx.task.files().get(args.cgroup as i32)?;
+    }
     create(
         cx,
         &Request {
@@ -87,6 +104,7 @@ pub fn clone3(cx: &mut Cx, cl_args: InBuf, size: usize) -> SysResult {
             parent_tid: args.parent_tid,
             child_tid: args.child_tid,
             pidfd: args.pidfd,
+            wanted,
         },
     )
 }

@@ -27,6 +27,7 @@ pub fn getrusage(cx: &mut Cx, who: RusageWho, rusage: Out<Rusage>) -> SysResult 
         }
         _ => return Err(Errno::EINVAL.into()),
     };
+    process.timers.check();
     cx.write_value(rusage.addr(), &usage::rusage(used))?;
     Ok(0)
 }

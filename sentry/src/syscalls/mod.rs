@@ -1,6 +1,7 @@
 //! Handlers, one file per man-page verb, and the dispatch generated from the table.
 
 pub mod access;
+pub mod acct;
 pub mod arch_prctl;
 pub mod brk;
 pub mod capget;
@@ -60,6 +61,7 @@ pub mod poll;
 pub mod prctl;
 pub mod process_vm_readv;
 pub mod ptrace;
+pub mod quotactl;
 pub mod read;
 pub mod readlink;
 pub mod remap_file_pages;

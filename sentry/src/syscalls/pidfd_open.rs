@@ -129,3 +129,16 @@ pub fn pidfd_getfd(cx: &mut Cx, pidfd: Fd, targetfd: Fd, flags: NoFlags) -> SysR
     let fd = install_file(cx, file, true)?;
     Ok(u64::from(fd.unsigned_abs()))
 }
+
+/// process_mrelease(2): the memory of one that was killed goes with it.
+pub fn process_mrelease(cx: &mut Cx, pidfd: Fd, flags: NoFlags) -> SysResult {
+    if flags.bits() != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let process = pidfd::process(&*cx.task.files().get(pidfd.raw())?)?;
+    match process.thread_count() {
+        0 => Err(Errno::ESRCH.into()),
+        _ if process.is_exiting() => Ok(0),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}

@@ -211,12 +211,17 @@ pub fn sched_setaffinity(cx: &mut Cx, pid: Pid, cpusetsize: u32, mask: Addr) -> 
         return Err(Errno::EINVAL.into());
     }
     subject.sched().lock().affinity = Some(set);
+    if let Subject::Task(task) = &subject {
+        crate::task::sched::place(task);
+    }
     Ok(0)
 }
 
 pub fn getcpu(cx: &mut Cx, cpu: Out<u32>, node: Out<u32>, _tcache: Addr) -> SysResult {
     if !cpu.is_null() {
-        cx.write_value(cpu.addr(), &0u32)?;
+        // One that it may be on; the vDSO knows the true one.
+        let set = cx.task.sched.lock().affinity.unwrap_or(1);
+        cx.write_value(cpu.addr(), &set.trailing_zeros())?;
     }
     if !node.is_null() {
         cx.write_value(node.addr(), &0u32)?;

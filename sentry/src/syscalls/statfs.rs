@@ -10,6 +10,8 @@ use std::sync::Arc;
 use syscall_table::abi::open::AT_FDCWD;
 use syscall_table::abi::stat::*;
 use syscall_table::abi::statfs::*;
+use syscall_table::errno::Errno;
+use zerocopy::FromZeros;
 
 /// ST_ bits of a mount.
 fn mount_flags(mount: &Mount) -> i64 {
@@ -78,4 +80,38 @@ pub fn fstatfs(cx: &mut Cx, fd: Fd, buf: Out<Statfs>) -> SysResult {
     };
     cx.write_value(buf.addr(), &out)?;
     Ok(0)
+}
+
+/// ustat(2): of the file system with this device number.
+pub fn ustat(cx: &mut Cx, dev: u32, ubuf: Out<Ustat>) -> SysResult {
+    let wanted = u64::from(dev);
+    let mounts = cx.kernel().vfs.mounts();
+    let of = |mount: &Arc<crate::vfs::mount::Mount>| {
+        let inode = mount.root.inode.clone();
+        inode.attr().is_ok_and(|attr| attr.dev == wanted).then_some(inode)
+    };
+    let inode = mounts.iter().find_map(of).ok_or(Errno::EINVAL)?;
+    let s = inode.statfs()?;
+    // As wide as the old structure has it.
+    let out = Ustat { f_tfree: s.bfree as i32, f_tinode: s.ffree, ..Ustat::new_zeroed() };
+    cx.write_value(ubuf.addr(), &out).map(|()| 0)
+}
+
+/// sysfs(2): names and numbers of file-system types, as /proc/filesystems lists them.
+pub fn sysfs(cx: &mut Cx, option: i32, arg1: u64, arg2: u64) -> SysResult {
+    use crate::fs::proc::FILESYSTEMS;
+    match option {
+        1 => {
+            let name = cx.read_path(arg1)?;
+            let at = FILESYSTEMS.iter().position(|known| known.as_bytes() == name);
+            at.map(|at| at as u64).ok_or(Errno::EINVAL.into())
+        }
+        2 => {
+            let at = usize::try_from(arg1 as u32).map_err(|_| Errno::EINVAL)?;
+            let name = FILESYSTEMS.get(at).ok_or(Errno::EINVAL)?;
+            cx.copy_out(arg2, &[name.as_bytes(), b"\0"].concat()).map(|()| 0)
+        }
+        3 => Ok(FILESYSTEMS.len() as u64),
+        _ => Err(Errno::EINVAL.into()),
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::{Fail, SysResult};
+use crate::fail::SysResult;
 use crate::time;
 use crate::time::posix::{Clock, Notice, SignalTimer};
 use std::sync::Arc;
@@ -21,10 +21,6 @@ pub fn timer_create(cx: &mut Cx, clockid: ClockId, sevp: In<Sigevent>, timerid: 
         }
         id => super::clock_gettime::cpu_clock(cx, id)?,
     };
-    if matches!(clock, Clock::Thread(_)) && cx.task.process.thread_count() > 1 {
-        // The host tells a thread's time to that thread alone.
-        return Err(Fail::gap(Errno::EOPNOTSUPP, "timers of the processor time of one thread of several"));
-    }
     let timers = &cx.task.process.timers;
     let wanted = match timers.restores_ids() {
         true => Some(cx.read_value::<i32>(timerid.addr())?),

@@ -77,6 +77,9 @@ pub fn sysinfo(cx: &mut Cx, info: Out<Sysinfo>) -> SysResult {
     let mut out = Sysinfo::new_zeroed();
     out.uptime = time::ticks::uptime().as_secs().saturating_add(1) as i64;
     out.mem_unit = 1;
+    // Fixed-point numbers with 16 bits behind the point (SI_LOAD_SHIFT).
+    let load = (crate::fs::proc::load(cx.task) * 65536.0) as u64;
+    out.loads = [load; 3];
     (out.totalram, out.freeram) = crate::memory::total_and_free();
     if crate::memory::limit().is_none() {
         out.bufferram = host.bufferram.saturating_mul(u64::from(host.mem_unit.max(1)));

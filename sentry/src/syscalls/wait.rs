@@ -6,6 +6,7 @@ use crate::fail::{Restart, SysResult};
 use crate::task::wait::{Change, Which, look};
 use crate::task::{pidfd, usage};
 use crate::wait::Ready;
+use std::sync::Arc;
 use syscall_table::abi::sigaction::*;
 use syscall_table::abi::wait::*;
 use syscall_table::errno::Errno;
@@ -75,6 +76,7 @@ pub fn waitid(
         return Err(Errno::EINVAL.into());
     }
     let mut options = options.bits();
+    let mut hurries = false;
     let which = match (idtype.bits(), id.raw()) {
         (P_ALL, _) => Which::Any,
         (P_PID, pid) if pid > 0 => Which::Pid(pid),
@@ -83,14 +85,23 @@ pub fn waitid(
         (P_PIDFD, fd) if fd >= 0 => {
             let file = cx.task.files().get(fd)?;
             let process = pidfd::process(&file)?;
-            if file.nonblocking() {
+            if file.nonblocking() && options & WNOHANG == 0 {
                 options |= WNOHANG;
+                hurries = true;
+            }
+            // Its number may be another's by now.
+            let same = cx.kernel().tree.process(process.pid).is_ok_and(|now| Arc::ptr_eq(&now, &process));
+            if !same {
+                return Err(Errno::ECHILD.into());
             }
             Which::Pid(process.pid)
         }
         _ => return Err(Errno::EINVAL.into()),
     };
     let change = wait(cx, which, options, !rusage.is_null())?;
+    if hurries && change.is_none() {
+        return Err(Errno::EAGAIN.into());
+    }
     if let Some(change) = &change
         && !rusage.is_null()
     {

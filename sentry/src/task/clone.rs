@@ -1,6 +1,6 @@
 //! New tasks and processes (clone(2)).
 
-use super::creds::cap;
+use super::creds::{Creds, cap};
 use super::start::First;
 use super::tree::Node;
 use super::{Parts, Process, Task, exit, namespaces};
@@ -41,6 +41,8 @@ pub struct Request {
     pub child_tid: u64,
     /// For CLONE_PIDFD.
     pub pidfd: u64,
+    /// The number that it is to have (set_tid of clone3).
+    pub wanted: Option<i32>,
 }
 
 /// Flags that do something here or that need nothing done.
@@ -176,7 +178,7 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
         regs.fs_base = request.tls;
     }
 
-    let place = Place::new(&kernel, parent.creds().uid)?;
+    let place = Place::new(&kernel, &parent.creds(), request.wanted)?;
     let tid = place.0;
     limit_reached(&parent, &kernel)?;
     let new = match flags & NAMESPACES {
@@ -281,13 +283,19 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
 struct Place(i32, Arc<Kernel>);
 
 impl Place {
-    fn new(kernel: &Arc<Kernel>, uid: u32) -> SysResult<Place> {
+    fn new(kernel: &Arc<Kernel>, creds: &Creds, wanted: Option<i32>) -> SysResult<Place> {
         let mut tree = kernel.tree.lock();
         if tree.counted() >= kernel.config.max_tasks {
             return Err(Errno::EAGAIN.into());
         }
-        let tid = tree.new_pid()?;
-        tree.making.insert(tid, uid);
+        let tid = match wanted {
+            None => tree.new_pid()?,
+            Some(tid) => {
+                let right = creds.capable(cap::SYS_ADMIN) || creds.capable(cap::CHECKPOINT_RESTORE);
+                tree.claim_pid(tid, right)?
+            }
+        };
+        tree.making.insert(tid, creds.uid);
         Ok(Place(tid, kernel.clone()))
     }
 }

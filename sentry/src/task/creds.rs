@@ -26,6 +26,7 @@ pub mod cap {
     pub const SYS_RAWIO: u32 = 17;
     pub const SYS_CHROOT: u32 = 18;
     pub const SYS_PTRACE: u32 = 19;
+    pub const SYS_PACCT: u32 = 20;
     pub const SYS_ADMIN: u32 = 21;
     pub const SYS_NICE: u32 = 23;
     pub const SYS_RESOURCE: u32 = 24;

@@ -89,6 +89,9 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
         old.space.kill();
     }
     drop(old);
+    if moved {
+        super::sched::place(&task);
+    }
     exit::release_vfork(&task);
     match load(cx, prepared) {
         Ok(()) => {

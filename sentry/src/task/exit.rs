@@ -130,6 +130,7 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
         return;
     }
     kernel.report.count_own(task);
+    super::sched::unplace(task);
     // A mask that is lent now is none of the slot's next task.
     drop(task.signals.lock());
     let mm = task.mm();
@@ -161,6 +162,7 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
     }
     task.waiter.disarm();
     task.seccomp.leave(task.tid());
+    task.asked.end();
     // For descriptors of this thread.
     task.process.exit_wait.wake(Ready::IN);
     release_vfork(task);

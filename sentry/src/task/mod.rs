@@ -95,6 +95,8 @@ pub struct Task {
     pub parks: AtomicU64,
     /// Nanoseconds of CPU time when it last asked for them.
     pub cpu_seen: AtomicU64,
+    /// Who wants to know of it.
+    pub asked: usage::Asked,
     /// Who traces it, and its stops.
     pub tracing: crate::ptrace::Tracing,
     /// What others want done with its memory.
@@ -328,6 +330,7 @@ impl Task {
             sleeps_deeply: AtomicBool::new(false),
             parks: AtomicU64::new(0),
             cpu_seen: AtomicU64::new(0),
+            asked: Default::default(),
             tracing: Default::default(),
             errands: Default::default(),
             dead: AtomicBool::new(false),

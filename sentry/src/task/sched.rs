@@ -7,7 +7,7 @@ use super::tree::{INIT, Tree};
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::sync::Lock;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use syscall_table::abi::sched::{SCHED_FIFO, SCHED_IDLE, SCHED_NORMAL, SCHED_RR};
 use syscall_table::errno::Errno;
 
@@ -72,6 +72,39 @@ impl Sched {
         };
         let level = u16::try_from((self.nice + 20) / 5).unwrap_or(0);
         class << CLASS_SHIFT | level
+    }
+}
+
+static PROCESSORS: OnceLock<rustix::thread::CpuSet> = OnceLock::new();
+
+/// Remembers which processors the sentry may use. To be called before threads of it are kept off some.
+pub(crate) fn know_processors() {
+    let _ = PROCESSORS.set(rustix::thread::sched_getaffinity(None).unwrap_or_default());
+}
+
+/// Has the host keep the task's thread on the processors that it may use. The guest's processors are the sentry's, in their
+/// order. Call it when they change, and when the task gets another thread of the host's.
+pub(crate) fn place(task: &Task) {
+    let Some(set) = task.sched.lock().affinity else { return };
+    let own = PROCESSORS.get_or_init(|| rustix::thread::sched_getaffinity(None).unwrap_or_default());
+    let mut chosen = rustix::thread::CpuSet::new();
+    let mine = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| own.is_set(*cpu));
+    for (at, cpu) in mine.enumerate().take(64) {
+        if set >> at & 1 != 0 {
+            chosen.set(cpu);
+        }
+    }
+    // A thread that is gone has no place; it matters to nobody.
+    if let Some(tid) = rustix::process::Pid::from_raw(task.control().host_tid()) {
+        let _ = rustix::thread::sched_setaffinity(Some(tid), &chosen);
+    }
+}
+
+/// The task ends: its thread of the host's may be another task's next.
+pub(crate) fn unplace(task: &Task) {
+    if task.sched.lock().affinity.is_some() {
+        task.sched.lock().affinity = Some(u64::MAX);
+        place(task);
     }
 }
 

@@ -99,6 +99,7 @@ pub(crate) fn started(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) ->
         Some(First::Child { set_tid }) => {
             task.tell_own();
             mask::lend(task);
+            super::sched::place(task);
             if let Some(addr) = set_tid {
                 // As Linux: no error if it cannot be written.
                 port.put_u32(addr, task.tid() as u32);

@@ -112,6 +112,34 @@ pub struct State {
 
 impl State {
     /// A number that is no pid, tid, group or session.
+    /// A number that nobody has, by the wish of somebody who has the `right` to one.
+    ///
+    /// # Errors
+    /// EINVAL: no number of a process; EPERM; EEXIST.
+    pub(crate) fn claim_pid(&mut self, pid: i32, right: bool) -> SysResult<i32> {
+        if !(1..PID_MAX).contains(&pid) {
+            return Err(Errno::EINVAL.into());
+        }
+        if !right {
+            return Err(Errno::EPERM.into());
+        }
+        if pid == INIT || self.is_used(pid) {
+            return Err(Errno::EEXIST.into());
+        }
+        // The next ones are looked for with care.
+        self.wrapped |= pid > self.last;
+        Ok(pid)
+    }
+
+    fn is_used(&self, pid: i32) -> bool {
+        // Groups and sessions outlive their leaders.
+        self.tasks.contains_key(&pid)
+            || self.making.contains_key(&pid)
+            || self.nodes.contains_key(&pid)
+            || self.links.iter().any(|link| link.task.tid() == pid)
+            || self.nodes.values().any(|n| n.pgid == pid || n.sid == pid)
+    }
+
     pub(crate) fn new_pid(&mut self) -> SysResult<i32> {
         for _ in 0..PID_MAX {
             if self.last >= PID_MAX - 1 {
@@ -120,14 +148,7 @@ impl State {
             }
             let next = (self.last + 1).max(FIRST);
             self.last = next;
-            // Groups and sessions outlive their leaders.
-            let used = self.wrapped
-                && (self.tasks.contains_key(&next)
-                    || self.making.contains_key(&next)
-                    || self.nodes.contains_key(&next)
-                    || self.links.iter().any(|link| link.task.tid() == next)
-                    || self.nodes.values().any(|n| n.pgid == next || n.sid == next));
-            if !used {
+            if !(self.wrapped && self.is_used(next)) {
                 return Ok(next);
             }
         }

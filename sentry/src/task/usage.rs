@@ -13,10 +13,11 @@ use crate::sync::{Level, Lock};
 use crate::wait::{Listener, Ready, WaitQueue};
 use platform::{CpuTime, Rusage as Used};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use syscall_table::abi::clock_gettime::Timeval;
 use syscall_table::abi::getrlimit::Rusage;
+use syscall_table::errno::Errno;
 
 /// Of one process.
 #[derive(Default)]
@@ -115,8 +116,7 @@ pub fn of_caller(cx: &mut Cx) -> SysResult<Used> {
     let task = cx.task;
     used.cpu.system = used.cpu.system.saturating_add(served(task));
     used.voluntary = task.parks.load(Ordering::Relaxed);
-    let nanos = u64::try_from(sum(used.cpu).as_nanos()).unwrap_or(u64::MAX);
-    task.cpu_seen.fetch_max(nanos, Ordering::Relaxed);
+    seen(task, sum(used.cpu));
     Ok(used)
 }
 
@@ -133,6 +133,73 @@ pub fn of_own_process(cx: &mut Cx) -> SysResult<Used> {
         process.threads().iter().map(|t| t.parks.load(Ordering::Relaxed)).fold(0, u64::saturating_add);
     let used = plus(process.usage.lock().ended, Used { voluntary: parks, ..now });
     Ok(Used { cpu, ..used })
+}
+
+/// What others want to know of a task's CPU time.
+#[derive(Default)]
+pub struct Asked {
+    due: AtomicBool,
+    /// How often it was told.
+    told: AtomicU64,
+    queue: WaitQueue,
+}
+
+impl Asked {
+    /// Has the task say what it has used, at its next event, which comes at once.
+    pub fn ask(task: &Task) {
+        task.asked.due.store(true, Ordering::SeqCst);
+        task.control().kick();
+    }
+
+    /// The task has ended: nobody waits for its word any more.
+    pub(crate) fn end(&self) {
+        self.queue.wake(Ready::IN);
+    }
+}
+
+/// At the start of an event: tells those who have asked, and fires the timers that are due by it.
+pub(crate) fn tell(task: &Task, port: &mut dyn platform::Port) {
+    if !task.asked.due.load(Ordering::SeqCst) || !port.full() {
+        return;
+    }
+    task.asked.due.store(false, Ordering::SeqCst);
+    if let Ok(used) = port.rusage(true) {
+        seen(task, sum(used.cpu).saturating_add(served(task)));
+    }
+    task.asked.told.fetch_add(1, Ordering::SeqCst);
+    task.asked.queue.wake(Ready::IN);
+    task.process.timers.check();
+}
+
+fn seen(task: &Task, time: Duration) {
+    let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    task.cpu_seen.fetch_max(nanos, Ordering::Relaxed);
+}
+
+/// How often the other task had told its time when it was asked.
+#[derive(Default)]
+struct Since(Option<u64>);
+
+/// CPU time of another thread of the caller's process, which is asked for it.
+///
+/// # Errors
+/// Blocks; EINVAL when it has ended.
+pub fn of_other(cx: &mut Cx, task: &Arc<Task>) -> SysResult<Duration> {
+    if task.process.thread_count() == 1 {
+        return Ok(of_task(task));
+    }
+    cx.wait_on(&task.asked.queue, Ready::IN);
+    let told = task.asked.told.load(Ordering::SeqCst);
+    match cx.state::<Since>().0 {
+        _ if task.is_dead() => return Err(Errno::EINVAL.into()),
+        Some(before) if before != told => return Ok(of_task(task)),
+        Some(_) => {}
+        None => {
+            cx.state::<Since>().0 = Some(told);
+            Asked::ask(task);
+        }
+    }
+    cx.block(Restart::NoIntr)
 }
 
 /// CPU time of any task, as far as it is known: its process's while it is the only one, else what it was when it last

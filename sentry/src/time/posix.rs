@@ -14,6 +14,7 @@ use crate::sync::{Level, Lock};
 use crate::task::{Process, Task, exit, usage};
 use crate::wait::{Listener, Ready};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_CPU, Rlimit};
@@ -56,6 +57,17 @@ impl Clock {
                 process.upgrade().filter(|p| !p.is_exiting()).map(|p| usage::of_process(&p).user)
             }
             Clock::Thread(task) => task.upgrade().filter(|t| !t.is_dead()).map(|t| usage::of_task(&t)),
+        }
+    }
+
+    /// Has the time found out, where a thread must be asked for it.
+    fn refresh(&self) {
+        if let Clock::Thread(task) = self
+            && let Some(task) = task.upgrade()
+            && task.process.thread_count() > 1
+            && !task.is_dead()
+        {
+            usage::Asked::ask(&task);
         }
     }
 
@@ -285,6 +297,22 @@ impl SignalTimer {
     }
 }
 
+impl SignalTimer {
+    /// Fires now if it is due, whenever it would have been looked at.
+    fn check(&self) {
+        let Some(now) = self.clock.now() else { return };
+        let epoch = {
+            let mut state = self.state.lock();
+            if state.armed.is_none() || state.next.is_none_or(|next| now < next) {
+                return;
+            }
+            self.disarm(&mut state);
+            state.epoch
+        };
+        self.fire(epoch, Ready::IN);
+    }
+}
+
 impl Listener for SignalTimer {
     fn fire(&self, epoch: u64, _mask: Ready) -> bool {
         let Some(now) = self.clock.now() else { return false };
@@ -301,6 +329,8 @@ impl Listener for SignalTimer {
                     state.seen = now;
                 }
                 self.arm(&mut state, now);
+                drop(state);
+                self.clock.refresh();
                 return false;
             }
             state.idle = 0;
@@ -353,6 +383,7 @@ pub fn watch_limit(kernel: &Arc<Kernel>, process: &Arc<Process>) {
         }
         return;
     }
+    timers.by_cpu.store(true, Relaxed);
     let timer = {
         let mut set = timers.set.lock();
         let new = || {
@@ -385,11 +416,13 @@ struct Set {
 /// Timers of one process.
 pub struct ProcessTimers {
     set: Lock<Set>,
+    /// There are or were some by processor time.
+    by_cpu: AtomicBool,
 }
 
 impl Default for ProcessTimers {
     fn default() -> Self {
-        ProcessTimers { set: Lock::new(Level::Process, Set::default()) }
+        ProcessTimers { set: Lock::new(Level::Process, Set::default()), by_cpu: AtomicBool::new(false) }
     }
 }
 
@@ -416,6 +449,7 @@ impl ProcessTimers {
             ITIMER_PROF => (SIGPROF, Clock::Process(Arc::downgrade(process))),
             _ => return None,
         };
+        self.by_cpu.fetch_or(clock.is_cpu(), Relaxed);
         let mut set = self.set.lock();
         let slot = set.intervals.get_mut(usize::try_from(which).ok()?)?;
         let new = || SignalTimer::new(-1, &task.kernel, process, Notice::Interval(signal), None, clock);
@@ -453,6 +487,7 @@ impl ProcessTimers {
         thread: Option<&Arc<Task>>,
         clock: Clock,
     ) -> SysResult<i32> {
+        self.by_cpu.fetch_or(clock.is_cpu(), Relaxed);
         let mut set = self.set.lock();
         if set.made.len() >= MAX {
             return Err(Errno::EAGAIN.into());
@@ -477,6 +512,20 @@ impl ProcessTimers {
     /// Takes a timer out.
     pub fn remove(&self, id: i32) -> Option<Arc<SignalTimer>> {
         self.set.lock().made.remove(&id)
+    }
+
+    /// Somebody knows the process's time: timers that are due by it fire before it is told. Nobody sees the time of an
+    /// expiry pass without the signal.
+    pub fn check(&self) {
+        if !self.by_cpu.load(Relaxed) {
+            return;
+        }
+        let timers: Vec<_> = {
+            let set = self.set.lock();
+            let all = set.made.values().chain(set.intervals.iter().flatten()).chain(&set.limit);
+            all.filter(|timer| timer.clock.is_cpu()).cloned().collect()
+        };
+        timers.iter().for_each(|timer| timer.check());
     }
 
     /// A SIGALRM was taken: ITIMER_REAL with an interval goes on.

@@ -78,7 +78,7 @@ path_table! {
         ["/proc/[pid]/clear_refs", Missing, ""],
         ["/proc/[pid]/cmdline", Full, ""],
         ["/proc/[pid]/comm", Full, ""],
-        ["/proc/[pid]/coredump_filter", Partial, "kept, without effect"],
+        ["/proc/[pid]/coredump_filter", Full, ""],
         ["/proc/[pid]/cwd", Full, ""],
         ["/proc/[pid]/environ", Full, ""],
         ["/proc/[pid]/exe", Full, ""],

@@ -7,6 +7,8 @@ mod pid;
 mod system;
 mod sysvipc;
 
+pub(crate) use system::{FILESYSTEMS, load};
+
 use super::pseudo::{Generated, Link, Super, ino};
 use crate::fail::SysResult;
 use crate::kernel::Kernel;

@@ -136,13 +136,21 @@ fn stat(task: &Task, cpus: usize) -> Vec<u8> {
 }
 
 /// The average number of processors used since the sandbox began, in place of averages over the last minutes.
+/// How many tasks ran on the average, since the sandbox began: there is no shorter memory.
+pub(crate) fn load(task: &Task) -> f64 {
+    usage::sum(cpu(task)).as_secs_f64() / uptime().as_secs_f64().max(1.0)
+}
+
 fn loadavg(task: &Task) -> Vec<u8> {
-    let used = usage::sum(cpu(task)).as_secs_f64();
-    let load = used / uptime().as_secs_f64().max(1.0);
+    let load = load(task);
     let (run, count) = (running(task), task.kernel.tree.task_count());
     let last = task.kernel.tree.pids_given();
     format!("{load:.2} {load:.2} {load:.2} {run}/{count} {last}\n").into_bytes()
 }
+
+/// File-system types.
+pub(crate) const FILESYSTEMS: [&str; 9] =
+    ["sysfs", "tmpfs", "proc", "pipefs", "sockfs", "devpts", "overlay", "cgroup2", "mqueue"];
 
 /// The fixed files of /proc.
 pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
@@ -264,9 +272,7 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         file(b"loadavg", |task| Ok(loadavg(task))),
         line(b"cmdline", "lazaret"),
         file(b"filesystems", |_| {
-            let names =
-                ["sysfs", "tmpfs", "proc", "pipefs", "sockfs", "devpts", "overlay", "cgroup2", "mqueue"];
-            Ok(names.iter().map(|name| format!("nodev\t{name}\n")).collect::<String>().into_bytes())
+            Ok(FILESYSTEMS.iter().map(|name| format!("nodev\t{name}\n")).collect::<String>().into_bytes())
         }),
         file(b"swaps", |_| Ok(b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_vec())),
         file(b"devices", |_| {
