@@ -287,7 +287,7 @@ fn affinity_has_effect() {
     in_child(|| {
         for cpu in (0..64).filter(|cpu| all >> cpu & 1 != 0).take(2) {
             ok(sys!(SYS_sched_setaffinity, 0, 8, &(1u64 << cpu)));
-            let here = || (0..100).all(|_| unsafe { sched_getcpu() } == cpu);
+            let here = move || (0..100).all(|_| unsafe { sched_getcpu() } == cpu);
             check(here(), &format!("on {cpu}"));
             exits(child(|| i32::from(!here())), 0);
             check(std::thread::spawn(here).join().unwrap(), "the thread, too");
