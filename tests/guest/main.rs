@@ -43,6 +43,8 @@ verbs! {
     namespaces
     pidinfo
     ptrace_watch
+    attack
+    sched
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.
@@ -55,6 +57,7 @@ const HELPERS: &[(&str, Helper)] = &[
     ("bomb", hostile::bomb),
     ("look", hostile::look),
     ("credentials", setid::show),
+    ("wait", attack::wait),
     ("on_stack", memlimit::on_stack),
     ("churn", threads::churn),
 ];

@@ -3,6 +3,7 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::task::access::may_inspect;
 use crate::task::tree::INIT;
 use syscall_table::errno::Errno;
 
@@ -22,7 +23,8 @@ pub fn get_robust_list(cx: &mut Cx, pid: Pid, head_ptr: Out<u64>, len_ptr: Out<u
         return Err(Errno::EPERM.into());
     }
     let task = if pid.raw() == 0 { cx.task.clone() } else { cx.kernel().tree.task(pid.raw())? };
-    if task.process.pid != cx.task.process.pid && !cx.task.creds().may_signal(&task.creds()) {
+    // It is an address in the other's memory.
+    if !may_inspect(cx.task, &task) {
         return Err(Errno::EPERM.into());
     }
     cx.write_value(len_ptr.addr(), &(HEAD_SIZE as u64))?;

@@ -2,7 +2,7 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::{Fail, SysResult};
+use crate::fail::SysResult;
 use crate::task::creds::cap;
 use crate::task::sched::Subject;
 use syscall_table::abi::getrlimit::*;
@@ -59,15 +59,42 @@ struct Wish {
     reset: Option<bool>,
     /// SCHED_FLAG_KEEP_PARAMS: all is checked, nothing but `reset` is set.
     keep: bool,
+    /// Of SCHED_DEADLINE.
+    deadline: [u64; 3],
+    deadline_flags: u64,
+    slice: Option<u64>,
+}
+
+/// The least and the longest period, in nanoseconds.
+const PERIODS: std::ops::RangeInclusive<u64> = 100_000..=(1 << 22) * 1000;
+/// The least runtime (DL_SCALE).
+const LEAST_RUNTIME: u64 = 1 << 10;
+
+/// Whether these are times of SCHED_DEADLINE (__checkparam_dl); with the period that 0 stands for.
+fn deadline([runtime, deadline, period]: [u64; 3]) -> SysResult<[u64; 3]> {
+    let whole = if period == 0 { deadline } else { period };
+    let good = deadline != 0
+        && runtime >= LEAST_RUNTIME
+        && (deadline | period) >> 63 == 0
+        && whole >= deadline
+        && deadline >= runtime
+        && PERIODS.contains(&whole);
+    if good { Ok([runtime, deadline, whole]) } else { Err(Errno::EINVAL.into()) }
 }
 
 fn set_policy(cx: &Cx, subject: &Subject, wish: &Wish) -> SysResult {
     let old = *subject.sched().lock();
     let policy = wish.policy.unwrap_or(old.policy);
     let reset = wish.reset.unwrap_or(old.reset_on_fork);
-    if policy == SCHED_DEADLINE || policy == SCHED_EXT {
-        return Err(Fail::gap(Errno::EINVAL, "SCHED_DEADLINE and SCHED_EXT"));
+    if policy == SCHED_EXT {
+        // As a kernel without CONFIG_SCHED_CLASS_EXT.
+        return Err(Errno::EINVAL.into());
     }
+    let times = match policy {
+        SCHED_DEADLINE if !wish.keep => deadline(wish.deadline)?,
+        SCHED_DEADLINE => old.deadline,
+        _ => [0; 3],
+    };
     let (low, high) = priorities(policy)?;
     if !(low..=high).contains(&wish.priority) {
         return Err(Errno::EINVAL.into());
@@ -80,6 +107,7 @@ fn set_policy(cx: &Cx, subject: &Subject, wish: &Wish) -> SysResult {
             || wish.priority > old.priority && wish.priority as u64 > limit)
         || nice < old.nice && !subject.may_have_nice(nice)
         || old.policy == SCHED_IDLE && policy != SCHED_IDLE && !subject.may_have_nice(old.nice)
+        || policy == SCHED_DEADLINE
         || old.reset_on_fork && !reset;
     let creds = cx.task.creds();
     if (rises || !subject.yields_to(&creds)) && !creds.capable(cap::SYS_NICE) {
@@ -91,6 +119,11 @@ fn set_policy(cx: &Cx, subject: &Subject, wish: &Wish) -> SysResult {
         sched.policy = policy;
         sched.priority = wish.priority;
         sched.nice = nice;
+        sched.deadline = times;
+        sched.deadline_flags = if policy == SCHED_DEADLINE { wish.deadline_flags } else { 0 };
+        if let Some(slice) = wish.slice.filter(|_| matches!(policy, SCHED_NORMAL | SCHED_BATCH)) {
+            sched.slice = slice;
+        }
     }
     Ok(0)
 }
@@ -114,7 +147,7 @@ pub fn sched_setscheduler(cx: &mut Cx, pid: Pid, policy: SchedPolicy, param: In<
         priority: param.sched_priority,
         nice: None,
         reset: Some(policy.has(SCHED_RESET_ON_FORK)),
-        keep: false,
+        ..Wish::default()
     };
     set_policy(cx, &target(cx, pid)?, &wish)
 }
@@ -127,8 +160,14 @@ pub fn sched_rr_get_interval(cx: &mut Cx, pid: Pid, tp: Out<Timespec>) -> SysRes
 }
 
 /// The flags of sched_setattr that are known.
-const ATTR_FLAGS: u64 = RESET_ON_FORK | KEEP_POLICY | KEEP_PARAMS;
+const ATTR_FLAGS: u64 = RESET_ON_FORK | DEADLINE_FLAGS | KEEP_POLICY | KEEP_PARAMS | CLAMPS;
 const RESET_ON_FORK: u64 = 0x1;
+/// SCHED_FLAG_RECLAIM, SCHED_FLAG_DL_OVERRUN.
+const DEADLINE_FLAGS: u64 = 0x6;
+/// SCHED_FLAG_UTIL_CLAMP_MIN, SCHED_FLAG_UTIL_CLAMP_MAX.
+const CLAMPS: u64 = 0x60;
+/// Slices that can be asked for, in nanoseconds.
+const SLICES: std::ops::RangeInclusive<u64> = 100_000..=100_000_000;
 const KEEP_POLICY: u64 = 0x8;
 const KEEP_PARAMS: u64 = 0x10;
 const ATTR_SIZE_VER0: usize = 48;
@@ -139,14 +178,25 @@ pub fn sched_setattr(cx: &mut Cx, pid: Pid, attr: Addr, flags: NoFlags) -> SysRe
     }
     let size: u32 = cx.read_value(attr.addr())?;
     let size = if size == 0 { ATTR_SIZE_VER0 } else { size as usize };
-    if !(ATTR_SIZE_VER0..=4096).contains(&size) {
+    let known = size.min(size_of::<SchedAttr>());
+    let mut given = vec![0; if size <= 4096 { size } else { 0 }];
+    cx.copy_in(attr.addr(), &mut given)?;
+    let newer = given.get(known..).unwrap_or_default().iter().any(|byte| *byte != 0);
+    if !(ATTR_SIZE_VER0..=4096).contains(&size) || newer {
+        // How much this kernel knows.
+        cx.write_value(attr.addr(), &(size_of::<SchedAttr>() as u32))?;
         return Err(Errno::E2BIG.into());
     }
     let mut new = SchedAttr::new_zeroed();
-    let known = size.min(size_of::<SchedAttr>());
-    cx.copy_in(attr.addr(), new.as_mut_bytes().get_mut(..known).unwrap_or_default())?;
+    for (to, from) in new.as_mut_bytes().iter_mut().zip(&given) {
+        *to = *from;
+    }
     if new.sched_flags & !ATTR_FLAGS != 0 {
-        return Err(Fail::gap(Errno::EINVAL, "sched_setattr flags"));
+        return Err(Errno::EINVAL.into());
+    }
+    if new.sched_flags & CLAMPS != 0 {
+        // As a kernel without CONFIG_UCLAMP_TASK.
+        return Err(Errno::EOPNOTSUPP.into());
     }
     let policy = i32::try_from(new.sched_policy).map_err(|_| Errno::EINVAL)?;
     let subject = target(cx, pid)?;
@@ -162,6 +212,12 @@ pub fn sched_setattr(cx: &mut Cx, pid: Pid, attr: Addr, flags: NoFlags) -> SysRe
         nice: (!keep(KEEP_PARAMS)).then_some(new.sched_nice.clamp(-20, 19)),
         reset: (!keep(KEEP_POLICY)).then_some(keep(RESET_ON_FORK)),
         keep: keep(KEEP_PARAMS),
+        deadline: [new.sched_runtime, new.sched_deadline, new.sched_period],
+        deadline_flags: new.sched_flags & DEADLINE_FLAGS,
+        slice: Some(match new.sched_runtime {
+            0 => 0,
+            wish => wish.clamp(*SLICES.start(), *SLICES.end()),
+        }),
     };
     set_policy(cx, &subject, &wish)
 }
@@ -176,11 +232,26 @@ pub fn sched_getattr(cx: &mut Cx, pid: Pid, attr: OutBuf, size: u32, flags: NoFl
     let mut value = SchedAttr::new_zeroed();
     value.size = known as u32;
     value.sched_policy = sched.policy as u32;
-    value.sched_flags = u64::from(sched.reset_on_fork);
+    value.sched_flags = u64::from(sched.reset_on_fork) | sched.deadline_flags;
+    match sched.policy {
+        SCHED_DEADLINE => {
+            [value.sched_runtime, value.sched_deadline, value.sched_period] = sched.deadline;
+        }
+        SCHED_FIFO | SCHED_RR => {}
+        _ => value.sched_runtime = if sched.slice == 0 { base_slice(cx) } else { sched.slice },
+    }
     value.sched_nice = sched.nice;
     value.sched_priority = sched.priority as u32;
-    cx.copy_out(attr.addr(), value.as_bytes().get(..known).unwrap_or_default())?;
+    let mut bytes = value.as_bytes().get(..known).unwrap_or_default().to_vec();
+    bytes.resize(size, 0);
+    cx.copy_out(attr.addr(), &bytes)?;
     Ok(0)
+}
+
+/// The usual slice: longer with more processors (get_update_sysctl_factor), up to eight.
+fn base_slice(cx: &Cx) -> u64 {
+    let cpus = cx.kernel().config.cpus.clamp(1, 8);
+    700_000 * u64::from(1 + cpus.ilog2())
 }
 
 /// Processors that the guest sees, as a mask (64 at most).

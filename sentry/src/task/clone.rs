@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use syscall_table::abi::clone::*;
 use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_NOFILE, RLIMIT_NPROC};
 use syscall_table::abi::ptrace::*;
+use syscall_table::abi::sched::SCHED_DEADLINE;
 use syscall_table::abi::sigaction::SIGCHLD;
 use syscall_table::errno::Errno;
 
@@ -178,6 +179,13 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
         regs.fs_base = request.tls;
     }
 
+    {
+        // Deadlines are no child's.
+        let sched = parent.sched.lock();
+        if sched.policy == SCHED_DEADLINE && !sched.reset_on_fork {
+            return Err(Errno::EAGAIN.into());
+        }
+    }
     let place = Place::new(&kernel, &parent.creds(), request.wanted)?;
     let tid = place.0;
     limit_reached(&parent, &kernel)?;

@@ -8,7 +8,7 @@ use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::sync::Lock;
 use std::sync::{Arc, OnceLock};
-use syscall_table::abi::sched::{SCHED_FIFO, SCHED_IDLE, SCHED_NORMAL, SCHED_RR};
+use syscall_table::abi::sched::{SCHED_DEADLINE, SCHED_FIFO, SCHED_IDLE, SCHED_NORMAL, SCHED_RR};
 use syscall_table::errno::Errno;
 
 /// Of one task.
@@ -22,6 +22,12 @@ pub struct Sched {
     pub nice: i32,
     /// SCHED_RESET_ON_FORK.
     pub reset_on_fork: bool,
+    /// Slice of the fair policies in nanoseconds; 0: the usual one.
+    pub slice: u64,
+    /// SCHED_DEADLINE: runtime, deadline and period in nanoseconds.
+    pub deadline: [u64; 3],
+    /// SCHED_FLAG_RECLAIM, SCHED_FLAG_DL_OVERRUN.
+    pub deadline_flags: u64,
     /// Processors allowed; None: all.
     pub affinity: Option<u64>,
     /// ioprio_set(2).
@@ -54,10 +60,11 @@ impl Sched {
             return self;
         }
         let (policy, priority, nice) = match self.policy {
-            SCHED_FIFO | SCHED_RR => (SCHED_NORMAL, 0, 0),
+            SCHED_FIFO | SCHED_RR | SCHED_DEADLINE => (SCHED_NORMAL, 0, 0),
             other => (other, self.priority, self.nice.max(0)),
         };
-        Sched { policy, priority, nice, reset_on_fork: false, ..self }
+        let (deadline, deadline_flags) = ([0; 3], 0);
+        Sched { policy, priority, nice, reset_on_fork: false, slice: 0, deadline, deadline_flags, ..self }
     }
 
     /// The I/O priority that counts: of a task that has set none it follows from policy and nice value.
