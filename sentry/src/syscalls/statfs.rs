@@ -85,7 +85,7 @@ pub fn fstatfs(cx: &mut Cx, fd: Fd, buf: Out<Statfs>) -> SysResult {
 /// ustat(2): of the file system with this device number.
 pub fn ustat(cx: &mut Cx, dev: u32, ubuf: Out<Ustat>) -> SysResult {
     let wanted = u64::from(dev);
-    let mounts = cx.kernel().vfs.mounts();
+    let mounts = cx.task.namespaces().mnt.mounts();
     let of = |mount: &Arc<crate::vfs::mount::Mount>| {
         let inode = mount.root.inode.clone();
         inode.attr().is_ok_and(|attr| attr.dev == wanted).then_some(inode)
