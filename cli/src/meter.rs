@@ -41,6 +41,8 @@ const SHARE: u32 = 10;
 const QUIET: u32 = 2;
 /// How long memory may stay over the limit by more than a quarter before the sandbox is ended: the sentry kills nobody.
 const STUBBORN: Duration = Duration::from_secs(10);
+/// When the sentry is told again that memory is over, although it has not dealt with that.
+const ACTS: Duration = Duration::from_millis(200);
 const PAGE: u64 = 4096;
 /// What every process has of the shared areas by which it speaks to the sentry.
 const AREAS: u64 = 256 << 10;
@@ -193,6 +195,8 @@ struct Meter {
     /// What the sentry was told last.
     told: (u64, u64),
     over_since: Option<Instant>,
+    /// When the sentry was told that memory is over, until it has dealt with that.
+    said_over: Option<Instant>,
 }
 
 /// What a look found.
@@ -219,6 +223,7 @@ impl Meter {
             parts: None,
             told: (0, 0),
             over_since: None,
+            said_over: None,
         })
     }
 
@@ -277,6 +282,7 @@ impl Meter {
                     self.mapped_then = self.mapped();
                 }
                 Next::Packet(Told::Stir) => (*asleep, *stirred) = (false, true),
+                Next::Packet(Told::Done) => self.said_over = None,
                 Next::Packet(Told::Quiet(yes)) => *asleep = yes,
                 Next::Nothing => return true,
                 Next::End => return false,
@@ -436,6 +442,11 @@ impl Meter {
             let _ = Pid::from_raw(self.sentry_pid).map(|pid| kill_process(pid, Signal::KILL));
             return;
         }
+        // What was found before it has acted says nothing of what is left.
+        if self.said_over.is_some_and(|at| at.elapsed() < ACTS) {
+            return;
+        }
+        self.said_over = Some(Instant::now());
         let seen = |guest: &Guest| Seen {
             pid: guest.now.inner,
             resident: guest.now.resident(),

@@ -87,6 +87,7 @@ pub fn serve(
                     if used > memory.limit {
                         killer.over(used, &seen);
                     }
+                    Told::Done.send(&memory.meter);
                 }
             }
         }

@@ -10,6 +10,8 @@ pub enum Told {
     Held(u64),
     /// A task goes on, after it was said that all wait.
     Stir,
+    /// What was to be done about [`Asked::Over`] has been done: who says it again must have looked after that.
+    Done,
     /// Whether all tasks wait: the answer to [`Asked::Quiet`].
     Quiet(bool),
 }
@@ -98,6 +100,7 @@ impl Told {
         match self {
             Told::Held(bytes) => [&b"h"[..], &bytes.to_le_bytes()].concat(),
             Told::Stir => b"s".to_vec(),
+            Told::Done => b"d".to_vec(),
             Told::Quiet(yes) => vec![b'q', u8::from(yes)],
         }
     }
@@ -106,6 +109,7 @@ impl Told {
         match bytes.first()? {
             b'h' => number(bytes, 1).map(Told::Held),
             b's' => Some(Told::Stir),
+            b'd' => Some(Told::Done),
             b'q' => bytes.get(1).map(|yes| Told::Quiet(*yes != 0)),
             _ => None,
         }
@@ -179,7 +183,7 @@ mod tests {
 
     #[test]
     fn packets_come_back_as_they_went() {
-        for told in [Told::Held(1 << 40), Told::Stir, Told::Quiet(true), Told::Quiet(false)] {
+        for told in [Told::Held(1 << 40), Told::Stir, Told::Done, Told::Quiet(true), Told::Quiet(false)] {
             assert_eq!(Told::decode(&told.encode()), Some(told));
         }
         let seen = |n: i32| Seen { pid: n, resident: 4096 * n.unsigned_abs() as u64, tables: 8192 };
