@@ -18,8 +18,8 @@ const NEVER: i32 = -1000;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a host process may be one that the kernel does not know: a fork that is being made is for a moment.
 const UNKNOWN: Duration = Duration::from_millis(100);
-/// How often the allocator is asked to give back what is free.
-const TRIM: Duration = Duration::from_millis(50);
+/// How often the allocator gives back what is free before somebody is killed: who had filled pipes may just be ending.
+const TRIMS: u32 = 4;
 /// The platform's own processes have less.
 const SMALL: u64 = 1 << 20;
 
@@ -47,8 +47,8 @@ pub(super) struct Killer {
     say: Box<dyn Fn(String) + Send>,
     /// Victims' host processes that may have memory still, and when they were killed.
     dying: HashMap<i32, Instant>,
-    /// When the allocator gave back last what is free.
-    trimmed: Option<Instant>,
+    /// How often the allocator gave back what is free since the last victim.
+    trimmed: u32,
     /// Large host processes that the kernel does not know, and since when.
     unknown: HashMap<i32, Instant>,
 }
@@ -63,7 +63,7 @@ struct Candidate {
 
 impl Killer {
     pub(super) fn new(kernel: Arc<Kernel>, limit: u64, say: Box<dyn Fn(String) + Send>) -> Killer {
-        Killer { kernel, limit, say, dying: HashMap::new(), trimmed: None, unknown: HashMap::new() }
+        Killer { kernel, limit, say, dying: HashMap::new(), trimmed: 0, unknown: HashMap::new() }
     }
 
     /// More is in use than the limit, by these processes. Kills as many as are in the way: a look takes its time, and who
@@ -78,9 +78,9 @@ impl Killer {
             return;
         }
         // The allocator keeps what pipes and the like have given back.
-        if super::sentry_holds() > self.limit / 16 && self.trimmed.is_none_or(|at| at.elapsed() > TRIM) {
+        if super::sentry_holds() > self.limit / 16 && self.trimmed < TRIMS {
             platform::trim_heap();
-            self.trimmed = Some(Instant::now());
+            self.trimmed += 1;
             return;
         }
         let (mut spaces, known) = self.candidates(seen);
@@ -105,7 +105,7 @@ impl Killer {
         }
         crate::run::drain();
         // With it went what it had in pipes.
-        self.trimmed = None;
+        self.trimmed = 0;
     }
 
     fn kill(&mut self, victim: &Candidate, used: u64) {
