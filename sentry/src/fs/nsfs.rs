@@ -3,7 +3,7 @@
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::task::Task;
-use crate::task::namespaces::UtsNs;
+use crate::task::namespaces::{CgroupNs, UtsNs};
 use crate::task::userns::UserNs;
 use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::{File, FileOps};
@@ -32,6 +32,8 @@ pub(crate) enum Namespace {
     Uts(Arc<UtsNs>),
     /// Ids and capabilities.
     User(Arc<UserNs>),
+    /// Control groups; None: the sandbox's.
+    Cgroup(Option<Arc<CgroupNs>>),
     /// A kind of which there is one: its name, flag and number.
     Only(&'static str, u64, u64),
 }
@@ -46,7 +48,7 @@ impl Namespace {
             b"pid" | b"pid_for_children" => Namespace::Only("pid", CLONE_NEWPID, 4_026_531_836),
             b"ipc" => Namespace::Only("ipc", CLONE_NEWIPC, 4_026_531_839),
             b"net" => Namespace::Only("net", CLONE_NEWNET, 4_026_531_833),
-            b"cgroup" => Namespace::Only("cgroup", CLONE_NEWCGROUP, 4_026_531_835),
+            b"cgroup" => Namespace::Cgroup(task.namespaces().cgroup),
             b"time" | b"time_for_children" => Namespace::Only("time", CLONE_NEWTIME, 4_026_531_834),
             _ => return None,
         })
@@ -57,6 +59,7 @@ impl Namespace {
             Namespace::Mnt(ns) => ns.ino,
             Namespace::Uts(ns) => ns.ino,
             Namespace::User(ns) => ns.ino,
+            Namespace::Cgroup(ns) => ns.as_ref().map_or(4_026_531_835, |ns| ns.ino),
             Namespace::Only(_, _, ino) => *ino,
         }
     }
@@ -67,6 +70,7 @@ impl Namespace {
             Namespace::Mnt(_) => CLONE_NEWNS,
             Namespace::Uts(_) => CLONE_NEWUTS,
             Namespace::User(_) => CLONE_NEWUSER,
+            Namespace::Cgroup(_) => CLONE_NEWCGROUP,
             Namespace::Only(_, flag, _) => *flag,
         }
     }
@@ -77,6 +81,8 @@ impl Namespace {
             Namespace::Mnt(ns) => Some(ns.owner.clone()),
             Namespace::Uts(ns) => Some(ns.owner.clone()),
             Namespace::User(ns) => ns.parent.clone(),
+            Namespace::Cgroup(Some(ns)) => Some(ns.owner.clone()),
+            Namespace::Cgroup(None) => Some(UserNs::first()),
             Namespace::Only(..) => Some(UserNs::first()),
         }
     }
@@ -87,6 +93,7 @@ impl Namespace {
             Namespace::Mnt(_) => "mnt",
             Namespace::Uts(_) => "uts",
             Namespace::User(_) => "user",
+            Namespace::Cgroup(_) => "cgroup",
             Namespace::Only(kind, ..) => kind,
         };
         format!("{kind}:[{}]", self.number())

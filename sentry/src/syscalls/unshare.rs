@@ -8,6 +8,7 @@ use crate::task::access::may_inspect;
 use crate::task::creds::{Creds, cap};
 use crate::task::namespaces::{self, Namespaces};
 use crate::task::pidfd;
+use crate::task::userns::UserNs;
 use crate::vfs::path::Path as Place;
 use std::sync::Arc;
 use syscall_table::abi::clone::*;
@@ -131,6 +132,11 @@ fn join(
         Namespace::Uts(ns) => {
             need(creds.capable_in(&ns.owner, cap::SYS_ADMIN) && creds.has(cap::SYS_ADMIN))?;
             namespaces.uts = ns;
+        }
+        Namespace::Cgroup(ns) => {
+            let owner = ns.as_ref().map_or_else(UserNs::first, |ns| ns.owner.clone());
+            need(creds.capable_in(&owner, cap::SYS_ADMIN) && creds.has(cap::SYS_ADMIN))?;
+            namespaces.cgroup = ns;
         }
         // There is one: who is in it stays in it.
         Namespace::Only(..) => need(creds.capable(cap::SYS_ADMIN))?,

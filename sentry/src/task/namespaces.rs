@@ -36,6 +36,14 @@ impl UtsNs {
     }
 }
 
+/// A view of the control groups (cgroup_namespaces(7)), of which there is one: all are alike but for their number.
+pub struct CgroupNs {
+    /// Number in /proc/PID/ns/cgroup.
+    pub ino: u64,
+    /// Who owns it.
+    pub owner: Arc<UserNs>,
+}
+
 /// A number for a new namespace.
 pub fn new_ino() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(4_026_532_000);
@@ -49,12 +57,14 @@ pub struct Namespaces {
     pub mnt: Arc<MountNs>,
     /// Names.
     pub uts: Arc<UtsNs>,
+    /// Control groups; None: the sandbox's.
+    pub cgroup: Option<Arc<CgroupNs>>,
 }
 
 impl Namespaces {
     /// The sandbox's.
     pub fn first(vfs: &Vfs, uts: &Arc<UtsNs>) -> Namespaces {
-        Namespaces { mnt: vfs.first.clone(), uts: uts.clone() }
+        Namespaces { mnt: vfs.first.clone(), uts: uts.clone(), cgroup: None }
     }
 }
 
@@ -66,9 +76,9 @@ impl Task {
 }
 
 /// Flags of namespaces that can be made.
-pub(crate) const MADE: u64 = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWUSER;
+pub(crate) const MADE: u64 = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWUSER | CLONE_NEWCGROUP;
 /// Those that cannot.
-pub(crate) const LACKING: u64 = CLONE_NEWTIME | CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET;
+pub(crate) const LACKING: u64 = CLONE_NEWTIME | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET;
 
 /// What a task in new namespaces has.
 pub(crate) struct New {
@@ -110,6 +120,9 @@ pub(crate) fn make(task: &Task, flags: u64) -> SysResult<New> {
     let owner = creds.ns.clone();
     if flags & CLONE_NEWUTS != 0 {
         namespaces.uts = Arc::new(namespaces.uts.copy(owner.clone()));
+    }
+    if flags & CLONE_NEWCGROUP != 0 {
+        namespaces.cgroup = Some(Arc::new(CgroupNs { ino: new_ino(), owner: owner.clone() }));
     }
     let mut places = None;
     if flags & CLONE_NEWNS != 0 {

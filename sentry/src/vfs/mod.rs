@@ -24,6 +24,8 @@ pub mod text;
 pub mod walk;
 pub mod watch;
 
+pub(crate) use mounttree::MOST as MOUNT_MAX;
+
 use crate::fail::SysResult;
 use crate::fs::memfs::{MemFs, Node};
 use crate::sync::{Level, Lock};

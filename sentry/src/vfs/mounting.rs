@@ -7,6 +7,7 @@ use super::mountns::MountNs;
 use super::mounttree::{Copying, Kin, Trunk, below};
 use super::path::Path;
 use super::propagate::Type;
+use super::watch;
 use crate::fail::SysResult;
 use crate::fs::nsfs::{self, Namespace};
 use crate::task::Task;
@@ -284,6 +285,19 @@ impl Vfs {
         let gone = tree.take_out(&going);
         drop(tree);
         drop(gone);
+        drop(mount);
+        let mut roots: Vec<Arc<Dentry>> = Vec::new();
+        for one in &going {
+            // Held by nobody but this list: the file system ends.
+            let own = going.iter().filter(|other| Arc::ptr_eq(&other.sb, &one.sb)).count();
+            let held = going.iter().filter(|other| Arc::ptr_eq(&other.sb, &one.sb)).map(Arc::strong_count);
+            let ends = Arc::strong_count(&one.sb) == own && held.sum::<usize>() == own;
+            if ends && !roots.iter().any(|root| Arc::ptr_eq(root, &one.sb.root)) {
+                roots.push(one.sb.root.clone());
+            }
+        }
+        drop(going);
+        roots.iter().for_each(watch::unmounted);
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::vfs::attr::Attr;
+use crate::vfs::dentry::Dentry;
 use crate::vfs::file::{File, FileOps};
 use crate::vfs::inode::Inode;
 use crate::vfs::path::Path;
@@ -33,6 +34,9 @@ pub(super) trait Watcher: Send + Sync {
 
     /// A name in the directory became another one in it.
     fn renamed(self: Arc<Self>) {}
+
+    /// The file system with this root is mounted nowhere any more, and nobody uses it.
+    fn unmounted(&self, _root: &Arc<Dentry>) {}
 }
 
 /// Watchers by the address of their inode.
@@ -121,6 +125,29 @@ pub(crate) fn dropped(inode: &Arc<dyn Inode>) {
     }
 }
 
+/// The file system with this root has ended: so do all watches in it (IN_UNMOUNT).
+pub(super) fn unmounted(root: &Arc<Dentry>) {
+    if !any() {
+        return;
+    }
+    let mut all: Vec<Arc<dyn Watcher>> = {
+        let table = TABLE.lock();
+        table.iter().flat_map(|t| t.values().flatten()).filter_map(Weak::upgrade).collect()
+    };
+    all.sort_unstable_by_key(|watcher| Arc::as_ptr(watcher).addr());
+    all.dedup_by_key(|watcher| Arc::as_ptr(watcher).addr());
+    all.iter().for_each(|watcher| watcher.unmounted(root));
+}
+
+/// Whether `dentry` is of the file system with this root.
+fn is_of(dentry: &Arc<Dentry>, root: &Arc<Dentry>) -> bool {
+    let mut at = dentry.clone();
+    while let Some(parent) = at.parent() {
+        at = parent;
+    }
+    Arc::ptr_eq(&at, root)
+}
+
 /// Tells the watches of a place and those of the directory it is in.
 pub(crate) fn tell_place(place: &Path, mask: u32) {
     if COUNT.load(Ordering::Relaxed) == 0 {
@@ -161,8 +188,8 @@ struct Watch {
     mask: u32,
     /// Keeps the address of the inode, which is what it is found by.
     _inode: Arc<dyn Inode>,
-    /// Until its last name goes away.
-    place: Option<Path>,
+    /// Its name, until the last one goes away; not its mount, which it does not keep.
+    dentry: Option<Arc<Dentry>>,
 }
 
 /// Watch, mask, cookie, name.
@@ -216,7 +243,7 @@ impl Inotify {
         let wd = state.last.checked_add(1).ok_or(Errno::ENOSPC)?;
         admit().ok_or(Errno::ENOSPC)?;
         state.last = wd;
-        let watch = Watch { wd, mask, _inode: place.inode().clone(), place: Some(place) };
+        let watch = Watch { wd, mask, _inode: place.inode().clone(), dentry: Some(place.dentry) };
         state.watches.insert(key, watch);
         drop(state);
         let me: Weak<Inotify> = self.me.clone();
@@ -271,10 +298,21 @@ impl Watcher for Inotify {
         }
     }
 
+    fn unmounted(&self, root: &Arc<Dentry>) {
+        let mut state = self.state.lock();
+        let of = |watch: &Watch| watch.dentry.as_ref().is_some_and(|dentry| is_of(dentry, root));
+        let keys: Vec<(usize, i32)> =
+            state.watches.iter().filter(|(_, w)| of(w)).map(|(key, w)| (*key, w.wd)).collect();
+        // Whether it was asked for or not.
+        keys.iter().for_each(|(_, wd)| state.queue((*wd, IN_UNMOUNT, 0, Box::default())));
+        drop(state);
+        keys.iter().for_each(|(key, _)| self.drop_watch(*key));
+    }
+
     fn let_go(&self, key: usize) {
-        let place = self.state.lock().watches.get_mut(&key).and_then(|w| w.place.take());
+        let dentry = self.state.lock().watches.get_mut(&key).and_then(|w| w.dentry.take());
         // Its end may be told: without the lock.
-        drop(place);
+        drop(dentry);
     }
 }
 

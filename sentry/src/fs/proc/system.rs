@@ -228,7 +228,27 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"msg_default", MSG_MAX.to_string()),
         line(b"msgsize_default", MSGSIZE_MAX.to_string()),
     ];
+    // Bounded by the tasks that are in them, and by mounts.
+    let user = [
+        &b"max_cgroup_namespaces"[..],
+        b"max_ipc_namespaces",
+        b"max_mnt_namespaces",
+        b"max_net_namespaces",
+        b"max_pid_namespaces",
+        b"max_time_namespaces",
+        b"max_user_namespaces",
+        b"max_uts_namespaces",
+    ];
+    let made = [&b"cgroup"[..], b"mnt", b"user", b"uts"];
+    let user = user
+        .into_iter()
+        .map(|name| {
+            let is_made = made.iter().any(|kind| name.get(4..).is_some_and(|rest| rest.starts_with(kind)));
+            line(name, if is_made { "32768" } else { "0" })
+        })
+        .collect();
     let sys_fs = vec![
+        line(b"mount-max", crate::vfs::MOUNT_MAX.to_string()),
         line(b"file-max", "1048576"),
         line(b"file-nr", "64\t0\t1048576"),
         line(b"nr_open", "1048576"),
@@ -306,7 +326,7 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
                 dir(b"vm", vm),
                 dir(b"fs", sys_fs),
                 dir(b"net", vec![dir(b"core", core), dir(b"ipv4", ipv4)]),
-                dir(b"user", vec![line(b"max_user_namespaces", "0")]),
+                dir(b"user", user),
             ],
         ),
     ]
