@@ -5,6 +5,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::task::creds::Creds;
+use crate::vfs::mount::mnt;
 use crate::vfs::perm;
 use crate::vfs::walk::Walk;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ fn check(cx: &mut Cx, dirfd: i32, path: Path, mode: AccessMode, flags: i32) -> S
         // The real ids count, and the capabilities that a program with them would have.
         creds.fsuid = creds.uid;
         creds.fsgid = creds.gid;
-        creds.effective = if creds.uid == 0 { creds.permitted } else { 0 };
+        creds.effective = if Some(creds.uid) == creds.ns.root_user() { creds.permitted } else { 0 };
     }
     let (attr, place) = if flags & AT_EMPTY_PATH != 0 {
         attr_at(cx, dirfd, path, flags)?
@@ -33,8 +34,11 @@ fn check(cx: &mut Cx, dirfd: i32, path: Path, mode: AccessMode, flags: i32) -> S
         let place = walk.to(&path, flags & AT_SYMLINK_NOFOLLOW == 0)?;
         (place.inode().attr()?, Some(place))
     };
-    perm::check(&creds, &attr, want.unsigned_abs())?;
     let regular = attr.mode & S_IFREG == S_IFREG;
+    if want & X_OK != 0 && regular && place.as_ref().is_some_and(|p| p.mount.has(mnt::NOEXEC)) {
+        return Err(Errno::EACCES.into());
+    }
+    perm::check(&creds, &attr, want.unsigned_abs())?;
     if want & W_OK != 0 && place.is_some_and(|p| p.mount.read_only()) && (regular || attr.mode & 0o40000 != 0)
     {
         return Err(Errno::EROFS.into());
