@@ -377,7 +377,7 @@ macro_rules! for_each_syscall {
             [432, fsmount, (fsfd: Fd, flags: NewMountFlags, attr_flags: NewMountFlags), Full(fsopen::fsmount), ""],
             [433, fspick, (dirfd: DirFd, path: Path, flags: NewMountFlags), Full(fsopen::fspick), ""],
             [434, pidfd_open, (pid: Pid, flags: PidfdFlags), Full(pidfd_open::pidfd_open), ""],
-            [435, clone3, (cl_args: InBuf, size: usize), Partial(clone::clone3), "no PID, IPC, network, cgroup and time namespaces, no CLONE_INTO_CGROUP"],
+            [435, clone3, (cl_args: InBuf, size: usize), Partial(clone::clone3), "no PID, IPC, network and time namespaces, no CLONE_INTO_CGROUP"],
             [436, close_range, (first: u32, last: u32, flags: CloseRangeFlags), Full(close::close_range), ""],
             [437, openat2, (dirfd: DirFd, path: Path, how: InBuf, size: usize), Partial(open::openat2), "RESOLVE_CACHED answers EAGAIN"],
             [438, pidfd_getfd, (pidfd: Fd, targetfd: Fd, flags: NoFlags), Full(pidfd_open::pidfd_getfd), ""],
