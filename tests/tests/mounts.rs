@@ -121,7 +121,7 @@ const PROGRAMS: [(&str, &str, &str); 7] = [
     ),
     (
         "chroot",
-        "mount -t tmpfs x /mnt && mkdir /mnt/bin && cp /bin/busybox /mnt/bin/sh && chroot /mnt /bin/sh -c 'echo /*'",
+        "mount -t tmpfs x /mnt && mkdir /mnt/bin && cp /bin/busybox /mnt/bin/sh && busybox chroot /mnt /bin/sh -c 'echo /*'",
         "/bin",
     ),
     (
