@@ -243,7 +243,9 @@ fn say(text: &str) {
     sys!(SYS_write, 1, line.as_bytes(), line.len());
 }
 
-const MODES: &[(&str, fn() -> i32)] = &[
+type Mode = (&'static str, fn() -> i32);
+
+const MODES: &[Mode] = &[
     ("private", private),
     ("populated", populated),
     ("page_tables", page_tables),

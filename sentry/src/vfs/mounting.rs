@@ -417,9 +417,7 @@ impl Vfs {
             new.mount.add_flags(mnt::LOCKED);
             root.mount.remove_flags(mnt::LOCKED);
         }
-        let mut gone = Vec::new();
-        gone.push(tree.shift(&new.mount, top));
-        gone.push(tree.shift(&root.mount, Some(put_old.clone())));
+        let gone = [tree.shift(&new.mount, top), tree.shift(&root.mount, Some(put_old.clone()))];
         drop(tree);
         drop(gone);
         // Whoever was at the old root is at the new one.

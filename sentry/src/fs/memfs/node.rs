@@ -281,7 +281,7 @@ impl Node {
 
     /// The contents may have become a memfd: it is given up when nobody uses it. No lock is held.
     pub(super) fn list_memfd(&self) {
-        let new = self.content.lock().to_list();
+        let new = self.content.lock().lists();
         if new {
             self.fs.list_memfd(&self.me);
         }
