@@ -95,10 +95,10 @@ pub(crate) fn look(task: &Task, port: &mut dyn Port, exception: &Exception) -> S
     let Some(by) = &mut state.by else { return Seen::Other };
     let now = read(task, by);
     let mut hits = 0;
-    for index in 0..COUNT {
+    for (index, now) in now.iter().enumerate() {
         let hit = match enabled(by.debug[7], index) {
             Some((EXECUTE, _)) => by.debug[index] == regs.rip,
-            Some((WRITE, _)) => by.values[index] != now[index],
+            Some((WRITE, _)) => by.values[index] != *now,
             _ => false,
         };
         hits |= u64::from(hit) << index;

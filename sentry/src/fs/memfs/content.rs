@@ -127,7 +127,7 @@ impl Content {
     }
 
     /// Whether it is a memfd that [`Content::rest`] may end and that nobody has listed for it. It counts as listed then.
-    pub(crate) fn to_list(&mut self) -> bool {
+    pub(crate) fn lists(&mut self) -> bool {
         let small = matches!(&self.bytes, Bytes::Fd(_, size) if *size <= IN_MEMORY);
         small && self.seals == F_SEAL_SEAL && !std::mem::replace(&mut self.listed, true)
     }
