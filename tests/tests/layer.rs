@@ -8,7 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use support::{Check, Ctx, LIMIT, Place, Scratch, Who, command, contexts, expect, fail, finish, run, start};
+use support::{
+    Beside, Check, Ctx, LIMIT, Place, Scratch, Who, command, contexts, expect, fail, finish, run, start,
+};
 
 /// Changes of every kind to what [`tree`] makes.
 const CHANGES: &str = "echo x >new; echo y >>old; rm gone; mkdir nd; echo z >nd/f; mv d moved; rm -rf opq; mkdir opq; \
@@ -134,7 +136,7 @@ fn upper_is_kept(c: &Ctx) -> Result<(), Failed> {
     expect(
         &c.sh(&options, &format!("cd {t}; cat d old 2>&1; ls -A moved gone")),
         1,
-        &format!("3\ncat: old: No such file or directory\ngone:\n\nmoved:\n"),
+        "3\ncat: old: No such file or directory\ngone:\n\nmoved:\n",
     )
     .or_else(|_| {
         let o = c.sh(&options, &format!("cd {t}; cat d; ls -A moved gone; [ -e old ] || echo none"));
@@ -235,9 +237,9 @@ fn locks_meet(c: &Ctx) -> Result<(), Failed> {
             [("flock", "flock"), ("posix", "posix"), ("ofd", "ofd"), ("ofd", "posix"), ("posix", "ofd")]
         {
             let what = format!("{held} {} then {tried} {}", holder.name(), other.name());
-            let mut child = start(&mut run_at(holder, held, "hold"));
+            let mut child = Beside::start(&mut run_at(holder, held, "hold"));
             let mut line = String::new();
-            let mut out = std::io::BufReader::new(child.stdout.take().ok_or("no output")?);
+            let mut out = std::io::BufReader::new(child.child().stdout.take().ok_or("no output")?);
             std::io::BufRead::read_line(&mut out, &mut line)?;
             if line != "taken\n" {
                 return Err(format!("{what}: {line:?}").into());
@@ -248,9 +250,9 @@ fn locks_meet(c: &Ctx) -> Result<(), Failed> {
             }
             let waiter = start(&mut run_at(other, tried, "wait"));
             std::thread::sleep(Duration::from_millis(150));
-            drop(child.stdin.take());
+            drop(child.child().stdin.take());
             let o = finish(waiter, LIMIT);
-            let _ = child.wait();
+            child.child().wait()?;
             if o.out() != "taken\n" {
                 return Err(fail(&format!("{what}: taken in the end"), &o));
             }
@@ -268,8 +270,8 @@ fn both_sides_see(c: &Ctx) -> Result<(), Failed> {
         "cd {t}; cat old; ls >/dev/null; touch in1; while [ ! -e out1 ]; do :; done; cat out1 old; rm gone; mv swap1 swap3; \
          while [ -e perm ]; do :; done; stat -c %s grown; touch in2"
     );
-    let child =
-        start(&mut command(Place::Inside(c.platform), c.who, &["--write", &t], &["/bin/sh", "-c", &script]));
+    let argv = ["/bin/sh", "-c", &script];
+    let child = Beside::start(&mut command(Place::Inside(c.platform), c.who, &["--write", &t], &argv));
     let there = |name: &str| Path::new(&s.path(&format!("t/{name}"))).exists();
     let mut seen = support::until(LIMIT, || there("in1"));
     fs::write(s.path("t/old"), "changed outside\n")?;
@@ -279,7 +281,7 @@ fn both_sides_see(c: &Ctx) -> Result<(), Failed> {
     fs::write(s.path("t/grown"), "12345")?;
     fs::remove_file(s.path("t/perm"))?;
     seen &= support::until(LIMIT, || there("in2"));
-    let o = finish(child, LIMIT);
+    let o = child.finish(LIMIT);
     if !seen {
         return Err(fail("each other's changes", &o));
     }
@@ -376,9 +378,9 @@ fn names_come_and_go(c: &Ctx) -> Result<(), Failed> {
     let upper = s.path("inside");
     let program = format!("import os\nos.mkdir('{upper}')\n{program}");
     let argv = ["/usr/bin/python3", "-c", &program, &upper, "/dev/shm", &t];
-    let mut child = start(&mut command(Place::Inside(c.platform), c.who, &["--write", &t], &argv));
-    let mut out = std::io::BufReader::new(child.stdout.take().ok_or("no output")?);
-    let mut stdin = child.stdin.take().ok_or("no input")?;
+    let mut child = Beside::start(&mut command(Place::Inside(c.platform), c.who, &["--write", &t], &argv));
+    let mut out = std::io::BufReader::new(child.child().stdout.take().ok_or("no output")?);
+    let mut stdin = child.child().stdin.take().ok_or("no input")?;
     let mut sizes = Vec::new();
     // Caches fill up first.
     for (from, to) in [(0, many), (many, many * 2), (many * 2, many * 3)] {
@@ -386,12 +388,12 @@ fn names_come_and_go(c: &Ctx) -> Result<(), Failed> {
         let mut line = String::new();
         std::io::BufRead::read_line(&mut out, &mut line)?;
         if line != "done\n" {
-            return Err(fail("names", &finish(child, LIMIT)));
+            return Err(fail("names", &child.finish(LIMIT)));
         }
-        sizes.push(resident(child.id()));
+        sizes.push(resident(child.child().id()));
     }
     drop(stdin);
-    expect(&finish(child, LIMIT), 0, "")?;
+    expect(&child.finish(LIMIT), 0, "")?;
     let grown = sizes[2].saturating_sub(sizes[0].max(sizes[1]));
     if grown < 4096 { Ok(()) } else { Err(format!("KiB after each third: {sizes:?}").into()) }
 }

@@ -173,6 +173,30 @@ pub fn start(c: &mut Command) -> Child {
     c.spawn().unwrap_or_else(|e| panic!("{c:?}: {e}"))
 }
 
+/// A program that runs beside a test, and ends with it at the latest.
+pub struct Beside(Option<Child>);
+
+impl Beside {
+    pub fn start(c: &mut Command) -> Beside {
+        Beside(Some(start(c)))
+    }
+    pub fn child(&mut self) -> &mut Child {
+        self.0.as_mut().expect("not finished yet")
+    }
+    pub fn finish(mut self, limit: Duration) -> Output {
+        finish(self.0.take().expect("not finished yet"), limit)
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 /// Runs `c` with `input`, and kills its process group at the time limit.
 pub fn run(c: &mut Command, limit: Duration, input: &[u8]) -> Output {
     let mut child = start(c);

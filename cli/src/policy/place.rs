@@ -34,7 +34,7 @@ pub(super) fn resolve(mounts: &[Shown<'_>], path: &str, keep_last: bool) -> Stri
         let next = format!("{done}/{part}");
         let target = match host_path(mounts, &next) {
             // A mount's root is what is mounted, whatever lies below.
-            Some(host) if !mounts.iter().any(|m| m.dst == next) && !(keep_last && left.is_empty()) => {
+            Some(host) if !(mounts.iter().any(|m| m.dst == next) || keep_last && left.is_empty()) => {
                 std::fs::read_link(host).ok()
             }
             _ => None,
