@@ -60,7 +60,7 @@ const LOAD: &str = r#"
 ls -lR /usr/share/doc | tail -1; id; df /; cat /proc/self/status /proc/meminfo /proc/uptime /etc/os-release
 d=$(mktemp -d -p "$1"); cd "$d"; seq 1 100000 | sort -rn >a; cp a b; mv b c; ln -s a l; ln a h; mkdir e; rmdir e; mkfifo p
 chmod 600 a; chown 0 a; touch -d yesterday a; truncate -s 10 c; dd if=a of=g conv=fsync bs=64k; dd if=a of=g conv=fdatasync
-sync g .; readlink l; rm h; head -c 10 /dev/urandom
+sync g .; readlink l; rm h; flock g true; head -c 10 /dev/urandom
 (sleep 0.1; echo x) & wait; timeout 0.1 sleep 5
 python3 -c '
 import threading, mmap, tempfile, os, time, resource

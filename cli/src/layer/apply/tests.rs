@@ -73,9 +73,12 @@ fn archive(entries: &[(EntryType, &str, &str, &str)]) -> Vec<u8> {
 
 use EntryType::{Char, Directory as Dir, Fifo, Link, Regular as Reg, Symlink};
 
+/// Kind, name, target of a link, contents.
+type Entry = (EntryType, &'static str, &'static str, &'static str);
+
 #[test]
 fn nothing_leads_outside() {
-    let attacks: &[(&str, &[(EntryType, &str, &str, &str)])] = &[
+    let attacks: &[(&str, &[Entry])] = &[
         ("dots", &[(Reg, "../secret", "", "x")]),
         ("dots within", &[(Reg, "sub/../../secret", "", "x")]),
         ("an absolute path", &[(Reg, "/tmp/lazaret-no-such", "", "x")]),
