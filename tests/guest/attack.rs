@@ -121,7 +121,7 @@ fn program(t: &Tmp, owner: u32, mode: u32) -> &'static CStr {
 }
 
 fn start(path: &CStr) {
-    let args = [path.as_ptr() as usize, c"wait".as_ptr() as usize, 0];
+    let args = [path.as_ptr() as usize, c"attacked".as_ptr() as usize, 0];
     ok(sys!(SYS_execve, path, &args, &[0usize]));
 }
 
@@ -172,6 +172,7 @@ fn memory_file_ends_with_the_program() {
     let p = program(&t, 0, 0o4755);
     in_child(|| {
         become_user(USER);
+        ok(sys!(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0));
         let (ready, go) = (pipe_pair(), pipe_pair());
         let pid = child(|| {
             sys!(SYS_dup2, ready[1], 1);

@@ -57,7 +57,7 @@ const HELPERS: &[(&str, Helper)] = &[
     ("bomb", hostile::bomb),
     ("look", hostile::look),
     ("credentials", setid::show),
-    ("wait", attack::wait),
+    ("attacked", attack::wait),
     ("on_stack", memlimit::on_stack),
     ("churn", threads::churn),
 ];

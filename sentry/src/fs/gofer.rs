@@ -182,12 +182,13 @@ impl GoferFs {
 
     /// Gives back the nodes that are no longer used, if there are that many.
     fn give_back(&self, least: usize) {
-        let least = if self.hurry.swap(false, Ordering::Relaxed) { 1 } else { least };
+        let least = if self.hurry.load(Ordering::Relaxed) { 1 } else { least };
         let nodes = {
             let mut forgotten = self.forgotten.lock();
             if forgotten.len() < least {
                 return;
             }
+            self.hurry.store(false, Ordering::Relaxed);
             std::mem::take(&mut *forgotten)
         };
         // Forgetting cannot fail in a way that matters: the gofer is gone then.
@@ -510,6 +511,7 @@ impl Inode for GoferInode {
         if self.kind != S_IFREG {
             return Err(Errno::ENXIO.into());
         }
+        self.fs.give_back(FORGET);
         let fd = self.open_fd(flags & O_ACCMODE != O_RDONLY)?;
         Ok(Arc::new(HostFile::new(self, fd)))
     }

@@ -51,6 +51,8 @@ pub(super) struct Killer {
     trimmed: u32,
     /// Large host processes that the kernel does not know, and since when.
     unknown: HashMap<i32, Instant>,
+    /// Since when one that may be such a process has kept others from being killed.
+    waited: Option<Instant>,
 }
 
 /// An address space that may be given up.
@@ -63,7 +65,15 @@ struct Candidate {
 
 impl Killer {
     pub(super) fn new(kernel: Arc<Kernel>, limit: u64, say: Box<dyn Fn(String) + Send>) -> Killer {
-        Killer { kernel, limit, say, dying: HashMap::new(), trimmed: 0, unknown: HashMap::new() }
+        Killer {
+            kernel,
+            limit,
+            say,
+            dying: HashMap::new(),
+            trimmed: 0,
+            unknown: HashMap::new(),
+            waited: None,
+        }
     }
 
     /// More is in use than the limit, by these processes. Kills as many as are in the way: a look takes its time, and who
@@ -75,6 +85,7 @@ impl Killer {
         let coming = self.dying.keys().filter_map(|pid| left(*pid)).fold(0, u64::saturating_add);
         let mut excess = used.saturating_sub(self.limit).saturating_sub(coming);
         if excess == 0 {
+            self.waited = None;
             return;
         }
         // The allocator keeps what pipes and the like have given back.
@@ -92,6 +103,13 @@ impl Killer {
             platform::kill_process(stray.pid);
             self.dying.insert(stray.pid, Instant::now());
             self.tell(0, "(unknown)", stray.resident, used);
+            return;
+        }
+        // A larger one that is not known yet is either of these soon. That holds for one wait, however many come.
+        let newest = self.largest_unknown(seen, &known);
+        if newest.is_some_and(|new| spaces.last().is_none_or(|best| self.points(&new, 0) > best.points))
+            && self.waited.get_or_insert_with(Instant::now).elapsed() <= UNKNOWN
+        {
             return;
         }
         // The others only if they are of its kind: what is over may be in nobody's memory, such as what pipes hold.
@@ -166,6 +184,13 @@ impl Killer {
         let old =
             |one: &Seen| self.unknown.get(&one.pid).is_some_and(|since| now.duration_since(*since) > UNKNOWN);
         strays.into_iter().filter(old).max_by_key(|one| one.resident)
+    }
+
+    /// The largest host process that the kernel does not know and that is not dying.
+    fn largest_unknown(&self, seen: &[Seen], known: &[i32]) -> Option<Seen> {
+        let candidates =
+            seen.iter().filter(|one| self.unknown.contains_key(&one.pid) && !known.contains(&one.pid));
+        candidates.filter(|one| !self.dying.contains_key(&one.pid)).max_by_key(|one| one.resident).copied()
     }
 
     fn tell(&self, pid: i32, program: &str, resident: u64, used: u64) {
