@@ -87,7 +87,17 @@ fn tasks() {
         let platform = platform();
         let making = Arc::new(AtomicU64::new(0));
         let sum = making.clone();
-        let (_sink, task, notes) = run(&platform, maker(), move |sink, event, port| match event {
+        // A call that wants a full port, until it is run again.
+        let waiting = std::sync::Mutex::new(None);
+        let again = move |event| match event {
+            Event::Again => Event::Syscall(waiting.lock().unwrap().take().expect("a call that waits")),
+            Event::Syscall(call) if call.nr == 1000 => {
+                *waiting.lock().unwrap() = Some(call);
+                event
+            }
+            _ => event,
+        };
+        let (_sink, task, notes) = run(&platform, maker(), move |sink, event, port| match again(event) {
             Event::Started => Verdict::Resume,
             Event::Syscall(call) if call.nr == 1000 => {
                 if !port.full() {
