@@ -12,8 +12,9 @@ use support::{Ctx, Place, Who, bins, command, contexts, expect, fail, finish, pr
 
 const MIB: u64 = 1 << 20;
 const LIMIT: u64 = 128;
-/// What may be in use for a moment, in MiB: a look and a kill take their time, on a machine that has much to do.
-const AT_MOST: u64 = LIMIT * 3;
+/// MiB that are certainly held: programs want 768. How far the limit is passed depends on how busy the machine is: by a
+/// few MiB mostly, by as much as is written in a tenth of a second at the worst.
+const AT_MOST: u64 = LIMIT * 5;
 
 fn modes() -> Vec<String> {
     let guest = bins().guest.to_str().expect("UTF-8");

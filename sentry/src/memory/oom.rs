@@ -18,6 +18,8 @@ const NEVER: i32 = -1000;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a host process may be one that the kernel does not know: a fork that is being made is for a moment.
 const UNKNOWN: Duration = Duration::from_millis(100);
+/// The same for one that is larger than the limit by itself: no fork is that large.
+const UNKNOWN_LARGE: Duration = Duration::from_millis(10);
 /// How often the allocator gives back what is free before somebody is killed: who had filled pipes may just be ending.
 const TRIMS: u32 = 4;
 /// The platform's own processes have less.
@@ -175,14 +177,19 @@ impl Killer {
     /// The largest host process that the kernel has not known for a while.
     fn stray(&mut self, seen: &[Seen], known: &[i32]) -> Option<Seen> {
         let now = Instant::now();
-        let large = |one: &&Seen| one.resident > SMALL && !known.contains(&one.pid);
+        let large = |one: &&Seen| {
+            one.resident > SMALL && !known.contains(&one.pid) && !self.dying.contains_key(&one.pid)
+        };
         let strays: Vec<Seen> = seen.iter().filter(large).copied().collect();
         self.unknown.retain(|pid, _| strays.iter().any(|one| one.pid == *pid));
         for one in &strays {
             self.unknown.entry(one.pid).or_insert(now);
         }
-        let old =
-            |one: &Seen| self.unknown.get(&one.pid).is_some_and(|since| now.duration_since(*since) > UNKNOWN);
+        let limit = self.limit;
+        let old = |one: &Seen| {
+            let patience = if one.resident > limit { UNKNOWN_LARGE } else { UNKNOWN };
+            self.unknown.get(&one.pid).is_some_and(|since| now.duration_since(*since) > patience)
+        };
         strays.into_iter().filter(old).max_by_key(|one| one.resident)
     }
 
