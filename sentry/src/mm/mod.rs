@@ -302,6 +302,10 @@ impl Mm {
         self.may_map(&layout, addr, addr.saturating_add(len), data)?;
         let kind = if shared { MAP_SHARED } else { MAP_PRIVATE };
         let mut flags = kind | request.flags & (MAP_NORESERVE | MAP_POPULATE);
+        // Linux maps what it cannot populate, too.
+        if flags & MAP_POPULATE != 0 && !crate::memory::room_for(len) {
+            flags &= !MAP_POPULATE;
+        }
         let (fd, file, offset) = match (&request.source, memfd) {
             (Some(s), _) => (Some(s.fd.clone()), s.file.cloned(), s.offset),
             (None, Some(memfd)) => (Some(memfd), None, 0),

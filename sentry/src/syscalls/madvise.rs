@@ -36,6 +36,10 @@ pub fn madvise(cx: &mut Cx, addr: Addr, length: usize, advice: Advice) -> SysRes
     if advice == MADV_REMOVE {
         return remove(cx, start, end);
     }
+    // One such call fills memory faster than anybody could look.
+    if matches!(advice, MADV_POPULATE_READ | MADV_POPULATE_WRITE) && !crate::memory::room_for(len) {
+        return Err(Errno::ENOMEM.into());
+    }
     let mm = cx.task.mm();
     let port = cx.memory_port(false)?;
     let mut layout = mm.layout.lock();
