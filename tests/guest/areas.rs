@@ -18,10 +18,12 @@ fn mapped(p: usize, pages: usize) -> String {
 }
 
 fn poke(p: usize, value: u8) {
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     unsafe { (p as *mut u8).write_volatile(value) }
 }
 
 fn peek(p: usize) -> u8 {
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     unsafe { (p as *const u8).read_volatile() }
 }
 

@@ -189,6 +189,7 @@ fn memory_is_in_it() {
 fn filter_chooses() {
     let t = Tmp::new();
     let shared = ok(sys!(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) as usize;
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     unsafe { (shared as *mut u64).write_volatile(0x1234) };
     let code = flag_and_file as *const () as usize;
     let heap = Box::new(7u64);
@@ -272,6 +273,7 @@ fn not_others() {
 fn advised_memory_is_left_out() {
     let t = Tmp::new();
     let at = ok(sys!(SYS_mmap, 0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) as usize;
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     unsafe {
         (at as *mut u64).write_volatile(1);
         ((at + 4096) as *mut u64).write_volatile(2);
@@ -286,6 +288,7 @@ fn advised_memory_is_left_out() {
 fn siginfo_says() {
     let t = Tmp::new();
     let hole = bad() as usize;
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     let s = dies(&t, RLIM_INFINITY, || unsafe { (hole as *mut u8).write_volatile(1) });
     check(WCOREDUMP(s) && WTERMSIG(s) == SIGSEGV, "a core");
     let core = core(&t);

@@ -23,6 +23,7 @@ fn selector() -> usize {
 /// Opens the gate, notes what was asked, and answers 4321.
 extern "C" fn answer(_: i32, info: *mut siginfo_t, context: *mut c_void) {
     SELECTOR.store(0, SeqCst);
+    // SAFETY: a call of libc with live arguments.
     unsafe {
         let info = info.cast::<i32>();
         CODE.store((*info.add(2)).into(), SeqCst);
@@ -38,6 +39,7 @@ extern "C" fn answer(_: i32, info: *mut siginfo_t, context: *mut c_void) {
 fn blocked(nr: i64) -> i64 {
     SELECTOR.store(1, SeqCst);
     let ret: i64;
+    // SAFETY: the instructions touch nothing but the named registers and the memory they are given.
     unsafe {
         asm!("syscall", inlateout("rax") nr => ret, in("rdi") 0, lateout("rcx") _, lateout("r11") _);
     }

@@ -29,6 +29,7 @@ fn filled() -> i32 {
 
 fn touch(p: usize, len: usize) {
     for at in (p..p + len).step_by(PAGE) {
+        // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
         unsafe { (at as *mut u8).write_volatile(1) }
     }
 }
@@ -52,6 +53,7 @@ fn page_tables() -> i32 {
     let p = map(span, ANON);
     sys!(SYS_madvise, p, span, MADV_NOHUGEPAGE);
     for at in (p..p + span).step_by(2 << 20) {
+        // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
         unsafe { (at as *const u8).read_volatile() };
     }
     filled()
@@ -174,6 +176,7 @@ static STACK: AtomicU64 = AtomicU64::new(0);
 /// back. The code behind it takes some words off the stack and returns: all of them lead back here.
 fn fork_at(at: usize, pidfd: u64) -> u64 {
     let rax;
+    // SAFETY: the instructions touch nothing but the named registers and the memory they are given.
     unsafe {
         std::arch::asm!("push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15",
             "mov [rip + {stack}], rsp", "lea rcx, [rip + 2f]",
@@ -191,6 +194,7 @@ fn fork_at(at: usize, pidfd: u64) -> u64 {
 /// Makes a process by hand with the shim's own call, of which the kernel knows nothing. Natively there is no shim.
 fn by_hand() -> i32 {
     let flag = map(PAGE, MAP_SHARED | MAP_ANONYMOUS);
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     let made = unsafe { &*(flag as *const AtomicU32) };
     let p = map(GOAL, ANON);
     let mut tries = 0;

@@ -68,6 +68,7 @@ fn xorshift(s: &mut u64) -> u64 {
 pub fn calls() -> Vec<usize> {
     let mut all = Vec::new();
     for page in (SHIM..SHIM + 0x1_0000).step_by(4096).filter(|page| readable(*page)) {
+        // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
         let code = unsafe { std::slice::from_raw_parts(page as *const u8, 4096) };
         all.extend(
             code.windows(2).enumerate().filter(|(_, two)| *two == [0x0f, 0x05]).map(|(at, _)| page + at),
@@ -79,6 +80,7 @@ pub fn calls() -> Vec<usize> {
 
 /// Calls `p` with the registers of a call.
 fn jump(p: usize, nr: u64, a: [u64; 6]) {
+    // SAFETY: the instructions touch nothing but the named registers and the memory they are given.
     unsafe {
         std::arch::asm!("push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15", "call r11",
             "pop r15", "pop r14", "pop r13", "pop r12", "pop rbp", "pop rbx",
@@ -97,6 +99,7 @@ fn jump_into_shim() -> i32 {
                 continue;
             }
             for p in page..page + 4095 {
+                // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
                 if unsafe {
                     (p as *const u8).read_volatile() != 0x0f || ((p + 1) as *const u8).read_volatile() != 0x05
                 } {
@@ -143,6 +146,7 @@ fn scribble() -> i32 {
     while now_ms() < end {
         let (a, b) = all[xorshift(&mut seed) as usize % all.len()];
         let p = (a + xorshift(&mut seed) as usize % (b - a)) & !7;
+        // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
         unsafe { (p as *mut u64).write_volatile(xorshift(&mut seed)) };
     }
     0
@@ -165,6 +169,7 @@ fn scribble_data() -> i32 {
     for round in 0..200_000u32 {
         let (a, b) = w[xorshift(&mut seed) as usize % w.len()];
         let p = (a + xorshift(&mut seed) as usize % (b - a)) & !3;
+        // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
         unsafe { (p as *mut u32).write_volatile(xorshift(&mut seed) as u32) };
         if round % 64 == 0 {
             sys!(SYS_getppid);
@@ -309,6 +314,7 @@ fn garbage_calls() -> i32 {
 
 /// The `syscall` instructions of the region's beginning, where its code is.
 fn entries() -> Vec<usize> {
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     let byte = |p: usize| unsafe { (p as *const u8).read_volatile() };
     let pages = (SHIM..SHIM + (1 << 20)).step_by(4096).filter(|p| readable(*p));
     pages.flat_map(|page| page..page + 4095).filter(|p| byte(*p) == 0x0f && byte(p + 1) == 0x05).collect()
@@ -317,6 +323,7 @@ fn entries() -> Vec<usize> {
 const TARGET: usize = 0x1_2345_0000;
 
 extern "C" fn write_target() {
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     unsafe { (TARGET as *mut u8).write_volatile(b'1') };
     child::exit_now(0);
 }
@@ -357,6 +364,7 @@ fn write_read_only() -> i32 {
                 for fd in 0..8 {
                     jump(*p, 9, [spot as u64, 4096, 3, 0x11, fd, 0]);
                     if sys!(SYS_getrandom, spot, 1, 0) == 1 {
+                        // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
                         unsafe { (spot as *mut u8).write_volatile(b'2') };
                     }
                 }

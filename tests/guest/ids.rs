@@ -154,6 +154,7 @@ fn capget_call() {
     eq(all, sys!(SYS_geteuid) == 0);
     let mut h = [1u32, 0];
     err(sys!(SYS_capget, &mut h, &mut d), EINVAL);
+    // SAFETY: a live variable of this function.
     eq(unsafe { (&raw const h[0]).read_volatile() }, 0x2008_0522);
     err(sys!(SYS_capget, bad(), &mut d), EFAULT);
     err(sys!(SYS_capget, &[0x2008_0522u32, 99_999_999], &mut d), ESRCH);
@@ -237,6 +238,7 @@ fn priority_call() {
 
 fn nice_lowers() {
     in_child(|| {
+        // SAFETY: a call of libc with live arguments.
         let old = unsafe { getpriority(PRIO_PROCESS, 0) };
         eq(unsafe { nice(3) }, old + 3);
     });
@@ -249,6 +251,7 @@ fn priority_errors() {
 }
 
 fn uname_call() {
+    // SAFETY: plain data, for which zeroes are a value.
     let mut u: utsname = unsafe { std::mem::zeroed() };
     ok(sys!(SYS_uname, &mut u));
     let s = |f: &[i8; 65]| unsafe { std::ffi::CStr::from_ptr(f.as_ptr()) }.to_str().unwrap().to_string();
@@ -263,6 +266,7 @@ fn uname_errors() {
 }
 
 fn sysinfo_call() {
+    // SAFETY: plain data, for which zeroes are a value.
     let mut i: sysinfo = unsafe { std::mem::zeroed() };
     ok(sys!(SYS_sysinfo, &mut i));
     check(i.uptime > 0 && i.totalram >= i.freeram && i.totalram > 0 && i.procs > 0 && i.mem_unit > 0, "plausible");
@@ -272,6 +276,7 @@ fn sysinfo_call() {
 fn getcpu_call() {
     let (mut c, mut n) = (999u32, 999u32);
     ok(sys!(SYS_getcpu, &mut c, &mut n, 0));
+    // SAFETY: a live variable of this function.
     let n = unsafe { sysconf(_SC_NPROCESSORS_CONF) };
     check(i64::from(unsafe { (&raw const c).read_volatile() }) < n, "a processor there is");
 }
@@ -287,6 +292,7 @@ fn affinity_has_effect() {
     in_child(|| {
         for cpu in (0..64).filter(|cpu| all >> cpu & 1 != 0).take(2) {
             ok(sys!(SYS_sched_setaffinity, 0, 8, &(1u64 << cpu)));
+            // SAFETY: a call of libc with live arguments.
             let here = move || (0..100).all(|_| unsafe { sched_getcpu() } == cpu);
             check(here(), &format!("on {cpu}"));
             exits(child(|| i32::from(!here())), 0);
@@ -319,6 +325,7 @@ fn sched_policy() {
     eq(sys!(SYS_sched_getscheduler, 0), i64::from(SCHED_OTHER));
     let mut p = 9i32;
     ok(sys!(SYS_sched_getparam, 0, &mut p));
+    // SAFETY: a live variable of this function.
     eq(unsafe { (&raw const p).read_volatile() }, 0);
     eq(sys!(SYS_sched_get_priority_max, SCHED_FIFO), 99);
     eq(sys!(SYS_sched_get_priority_min, SCHED_FIFO), 1);
@@ -370,6 +377,7 @@ fn prctl_pdeathsig() {
                 sys!(SYS_prctl, PR_GET_PDEATHSIG, &mut s, 0, 0, 0);
                 sig::mask(SIG_BLOCK, sig::set(&[SIGUSR1]));
                 sys!(SYS_write, p[1], b"r", 1);
+                // SAFETY: plain data, for which zeroes are a value.
                 let mut i: siginfo_t = unsafe { std::mem::zeroed() };
                 let got = sys!(SYS_rt_sigtimedwait, &sig::set(&[SIGUSR1]), &mut i, &[3i64, 0], 8);
                 let v = [got, i64::from(s), i64::from(sys!(SYS_getppid) != me)];
@@ -469,11 +477,13 @@ fn sethostname_denied() {
 fn own_name_resolves() {
     let name = cstr(names().0);
     let mut found: *mut addrinfo = std::ptr::null_mut();
+    // SAFETY: a call of libc with live arguments.
     eq(unsafe { getaddrinfo(name.as_ptr(), std::ptr::null(), std::ptr::null(), &mut found) }, 0);
     check(!found.is_null(), "an address");
 }
 
 fn names() -> (String, String) {
+    // SAFETY: plain data, for which zeroes are a value.
     let mut u: utsname = unsafe { std::mem::zeroed() };
     ok(sys!(SYS_uname, &mut u));
     let s = |f: &[i8; 65]| unsafe { std::ffi::CStr::from_ptr(f.as_ptr()) }.to_str().unwrap().to_string();

@@ -64,6 +64,7 @@ fn inet_in_proc() {
     ok(sys!(SYS_connect, c, &loopback(port(l)), 16));
     let waiting = line_of("tcp", l, 9);
     eq(waiting[1..5].join(" "), format!("{} 00000000:0000 0A 00000000:00000001", at(l)));
+    // SAFETY: a call of libc with live arguments.
     eq(waiting[7..9].join(" "), format!("{} 0", unsafe { geteuid() }));
     let s = ok(sys!(SYS_accept, l, 0, 0)) as i32;
     eq(send(c, b"ping", 0), 4);

@@ -49,6 +49,7 @@ fn text(path: &str) -> String {
 }
 
 fn statfs_of(path: &str) -> statfs {
+    // SAFETY: plain data, for which zeroes are a value.
     let mut s: statfs = unsafe { std::mem::zeroed() };
     ok(sys!(SYS_statfs, cstr(path), &mut s));
     s

@@ -19,6 +19,7 @@ fn link(path: &str) -> String {
 }
 
 fn hostname() -> String {
+    // SAFETY: plain data, for which zeroes are a value.
     let mut name: utsname = unsafe { std::mem::zeroed() };
     ok(sys!(SYS_uname, &mut name));
     name.nodename.iter().take_while(|c| **c != 0).map(|c| *c as u8 as char).collect()

@@ -20,6 +20,7 @@ fn own(nr: i64, a: [u64; 6]) -> i64 {
 }
 
 fn library(nr: i64, a: [u64; 6]) -> i64 {
+    // SAFETY: a call of libc with live arguments.
     match unsafe { syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]) } {
         -1 => -i64::from(unsafe { *__errno_location() }),
         value => value,
@@ -120,6 +121,7 @@ fn results_refused() {
             }
         }
     });
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     eq(unsafe { std::slice::from_raw_parts(page as *const u8, 4096) }, &[0; 4096][..]);
     ok(sys!(SYS_munmap, page, 8192));
 }
@@ -132,6 +134,7 @@ fn results_at_an_end() {
             for _ in 0..OFTEN {
                 let to = g.tail(it.len);
                 eq(it.call(caller, to as u64), value);
+                // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
                 check(unsafe { std::slice::from_raw_parts(to, it.len) } == &bytes[..], it.name);
                 // Reads of files give what fits.
                 if it.nr != SYS_pread64 {
@@ -149,6 +152,7 @@ fn read_in_part() {
     for caller in CALLERS {
         for i in 1..OFTEN {
             eq(caller(SYS_pread64, [fd, g.tail(i) as u64, 600, 0, 0, 0]), i as i64);
+            // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
             eq(unsafe { *g.tail(1) }, 7);
             unsafe { *g.tail(1) = 0 };
         }
@@ -211,6 +215,7 @@ fn strings_at_an_end() {
     let pages = sys!(SYS_mmap, 0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) as u64;
     for caller in CALLERS {
         for len in 1..OFTEN * 3 {
+            // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
             let put = |to: *mut u8, bytes: &[u8]| unsafe { to.copy_from(bytes.as_ptr(), bytes.len()) };
             let mut path = there(len);
             path.push(0);
@@ -260,6 +265,7 @@ fn bytes_at_an_end() {
     for caller in CALLERS {
         for len in 1..OFTEN * 10 {
             let from = g.tail(len);
+            // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
             unsafe { from.write_bytes(len as u8, len) };
             eq(caller(SYS_sendto, [pair[0] as u64, from as u64, len as u64, 0, 0, 0]), len as i64);
             let mut got = vec![0u8; 2000];
@@ -283,6 +289,7 @@ fn structs_at_an_end() {
     let tail = |words: &[u64]| {
         let to = g.tail(words.len() * 8).cast::<u64>();
         for (i, word) in words.iter().enumerate() {
+            // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
             unsafe { to.add(i).write_unaligned(*word) };
         }
         to as u64
@@ -305,6 +312,7 @@ fn structs_at_an_end() {
             eq(caller(SYS_utimensat, [AT_FDCWD as u64, file, tail(&[i, 5, i + 1, 6]) + 8, 0, 0, 0]), fault);
             // Three words and a half.
             let event = g.tail(12);
+            // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
             unsafe { event.cast::<u32>().write_unaligned(EPOLLIN as u32) };
             unsafe { event.add(4).cast::<u64>().write_unaligned(i) };
             eq(caller(SYS_epoll_ctl, [e, EPOLL_CTL_ADD as u64, p[0] as u64, event as u64, 0, 0]), 0);
@@ -316,6 +324,7 @@ fn structs_at_an_end() {
             eq(caller(SYS_epoll_ctl, [e, EPOLL_CTL_DEL as u64, p[0] as u64, 0, 0, 0]), 0);
             let poll = tail(&[p[0] as u64 | (POLLIN as u64) << 32]);
             eq(caller(SYS_poll, [poll, 1, 0, 0, 0, 0]), 1);
+            // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
             eq(unsafe { (poll as *const u64).read_unaligned() } >> 48, POLLIN as u64);
             eq(caller(SYS_poll, [poll + 1, 1, 0, 0, 0, 0]), fault);
             ok(sys!(SYS_read, p[0], &mut [0u8; 1], 1));

@@ -164,6 +164,7 @@ fn mm_map_of_arguments() {
     in_child(|| {
         let at = ok(map(RW, MAP_PRIVATE)) as u64;
         let text = b"another name\0second\0VAR=1\0";
+        // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
         unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), at as *mut u8, text.len()) };
         let mut map = map_of(&marks());
         map[7..11].copy_from_slice(&[at, at + 20, at + 20, at + 26]);

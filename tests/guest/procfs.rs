@@ -465,6 +465,7 @@ fn pages(pid: &str, field: usize) -> i64 {
 fn fill(len: usize, flags: i32) -> usize {
     let p = ok(sys!(SYS_mmap, 0, len, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0)) as usize;
     for at in (p..p + len).step_by(4096) {
+        // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
         unsafe { (at as *mut u8).write_volatile(1) }
     }
     p

@@ -25,6 +25,7 @@ fn errors_of_attach() {
     eq(wait_end(pid), SIGKILL);
     // A zombie.
     let pid = child(|| 0);
+    // SAFETY: plain data, for which zeroes are a value.
     let mut i: siginfo_t = unsafe { std::mem::zeroed() };
     ok(sys!(SYS_waitid, P_PID, pid, &raw mut i, WEXITED | WNOWAIT, 0));
     err(pt!(r(PTRACE_ATTACH), pid, 0, 0), EPERM);
@@ -155,6 +156,7 @@ fn group_stop() {
     go(PTRACE_CONT, pid, SIGSTOP);
     // The group's stop has no siginfo.
     eq(wait_stop(pid), SIGSTOP);
+    // SAFETY: plain data, for which zeroes are a value.
     let mut i: siginfo_t = unsafe { std::mem::zeroed() };
     err(pt!(r(PTRACE_GETSIGINFO), pid, 0, &raw mut i), EINVAL);
     cont(pid);
@@ -169,6 +171,7 @@ fn event(n: i32) -> i32 {
 
 fn fork_event() {
     let pid = traced(|| {
+        // SAFETY: the child makes system calls alone until it ends.
         let c = unsafe { libc::fork() };
         if c == 0 {
             return 5;
@@ -192,6 +195,7 @@ fn fork_event() {
 fn vfork_events() {
     let pid = traced(|| {
         #[expect(deprecated, reason = "the child ends at once")]
+        // SAFETY: the child makes system calls alone until it ends.
         let c = unsafe { libc::vfork() };
         if c == 0 {
             unsafe { _exit(6) };
@@ -309,6 +313,7 @@ fn exec_trap() {
     eq(wait_stop(pid), SIGTRAP);
     let i = info(pid);
     eq(i.si_code, SI_USER);
+    // SAFETY: the kernel filled in this kind of siginfo.
     unsafe { eq(i.si_pid(), pid) };
     finish(pid, 0);
 }
@@ -429,10 +434,12 @@ fn wait_forms() {
     let mut s = 0;
     eq(sys!(SYS_wait4, pid, &mut s, __WALL | WNOHANG, 0), 0);
     cont(pid);
+    // SAFETY: plain data, for which zeroes are a value.
     let mut i: siginfo_t = unsafe { std::mem::zeroed() };
     for _ in 0..2 {
         ok(sys!(SYS_waitid, P_PID, pid, &raw mut i, WEXITED | WNOWAIT, 0));
         eq((i.si_signo, i.si_code), (SIGCHLD, CLD_TRAPPED));
+        // SAFETY: the kernel filled in this kind of siginfo.
         unsafe { eq((i.si_pid(), i.si_status()), (pid, SIGUSR1)) };
     }
     eq(ok(sys!(SYS_wait4, pid, &mut s, 0, 0)), i64::from(pid));
@@ -443,6 +450,7 @@ fn wait_forms() {
     options(pid, PTRACE_O_TRACEEXIT);
     cont(pid);
     ok(sys!(SYS_waitid, P_ALL, 0, &raw mut i, WSTOPPED, 0));
+    // SAFETY: the kernel filled in this kind of siginfo.
     unsafe { eq((i.si_code, i.si_status()), (CLD_TRAPPED, event(PTRACE_EVENT_EXIT))) };
     finish(pid, 0);
 }
@@ -563,6 +571,7 @@ fn wnothread() {
     let t = std::thread::spawn(move || {
         ok(pt!(r(PTRACE_SEIZE), pid, 0, 0));
         ok(pt!(r(PTRACE_INTERRUPT), pid, 0, 0));
+        // SAFETY: plain data, for which zeroes are a value.
         let mut i: siginfo_t = unsafe { std::mem::zeroed() };
         ok(sys!(SYS_waitid, P_PID, pid, &raw mut i, WEXITED | WNOWAIT | __WNOTHREAD, 0));
         tracer.store(1, SeqCst);
@@ -576,6 +585,7 @@ fn wnothread() {
     // A third thread has nothing to do with it; the child's maker has.
     let third = std::thread::spawn(move || sys!(SYS_wait4, pid, 0, WNOHANG | __WNOTHREAD, 0));
     err(third.join().unwrap(), ECHILD);
+    // SAFETY: plain data, for which zeroes are a value.
     let mut i: siginfo_t = unsafe { std::mem::zeroed() };
     ok(sys!(SYS_waitid, P_PID, pid, &raw mut i, WEXITED | WNOWAIT | WNOHANG | __WNOTHREAD, 0));
     unsafe { eq(i.si_pid(), pid) };

@@ -28,6 +28,7 @@ impl Code {
     /// Nops, then the code at 512.
     fn put(&self, bytes: &[u8]) {
         eq(sys!(SYS_mprotect, self.0, 4096, PROT_READ | PROT_WRITE), 0);
+        // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
         unsafe {
             self.0.write_bytes(0x90, 4096);
             self.0.add(512).copy_from(bytes.as_ptr(), bytes.len());
@@ -36,6 +37,7 @@ impl Code {
     }
 
     fn entry(&self, offset: usize) -> extern "C" fn(u64, u64, u64, u64) -> i64 {
+        // SAFETY: the page holds a function of this type, written by `new`.
         unsafe { std::mem::transmute(self.0.add(512 + offset)) }
     }
 }
@@ -90,6 +92,7 @@ fn registers_kept() {
         for _ in 0..OFTEN {
             let at = code.entry(if bytes.len() > 10 { 12 } else { 0 }) as usize as u64;
             let mut out = [0u64; 9];
+            // SAFETY: the instructions touch nothing but the named registers and the memory they are given.
             unsafe {
                 std::arch::asm!(
                     "push rbp", "push rbx", "push {out}", "mov rbx, {at}",
@@ -164,6 +167,7 @@ fn flags_after(code: &Code, times: usize) {
         // CF PF AF ZF SF OF
         let set: u64 = [0x8d5, 0, 0x801, 0x0d4, 0x001, 0x800, 0x040][i % 7];
         let got: u64;
+        // SAFETY: the instructions touch nothing but the named registers and the memory they are given.
         unsafe {
             std::arch::asm!("push {set}", "popfq", "call {at}", "pushfq", "pop {got}", "cld",
                 set = in(reg) set | 2, at = in(reg) code.entry(0), got = lateout(reg) got,
@@ -191,6 +195,7 @@ fn vector_kept() {
     let code = Code::new(&first(SYS_getppid));
     for i in 0..OFTEN as u64 {
         let got: u64;
+        // SAFETY: the instructions touch nothing but the named registers and the memory they are given.
         unsafe {
             std::arch::asm!("movq xmm7, {v}", "call {at}", "movq {got}, xmm7",
                 v = in(reg) i, at = in(reg) code.entry(0), got = lateout(reg) got, out("rax") _, out("rcx") _, out("r11") _, out("xmm7") _);
@@ -208,6 +213,7 @@ fn jump_to_the_instruction() {
     }
     for _ in 0..OFTEN {
         let got: i64;
+        // SAFETY: the instructions touch nothing but the named registers and the memory they are given.
         unsafe {
             std::arch::asm!("call {at}", at = in(reg) code.entry(5), inout("rax") SYS_getpgid => got, in("rdi") 0, out("rcx") _, out("r11") _);
         }
@@ -229,6 +235,7 @@ fn both_forms_at_once() {
         }
         for _ in 0..OFTEN {
             let got: i64;
+            // SAFETY: the instructions touch nothing but the named registers and the memory they are given.
             unsafe {
                 std::arch::asm!("call {at}", at = in(reg) code.entry(5), inout("rax") SYS_getpgid => got, in("rdi") 0, out("rcx") _, out("r11") _);
             }
@@ -395,6 +402,7 @@ fn code_rewritten() {
         code.entry(0)(0, 0, 0, 0);
     }
     eq(sys!(SYS_mprotect, code.0, 4096, PROT_READ | PROT_WRITE), 0);
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     eq(unsafe { std::slice::from_raw_parts(code.0.add(512), 8) }, &first(SYS_getppid)[..]);
 }
 
@@ -435,6 +443,7 @@ fn gs_claimed() {
     eq(sys!(SYS_arch_prctl, SET_GS, data.as_ptr()), 0);
     calls();
     let word: u64;
+    // SAFETY: the instructions touch nothing but the named registers and the memory they are given.
     unsafe { std::arch::asm!("mov {}, gs:[8]", out(reg) word) };
     eq((base(), word), (data.as_ptr() as u64, 0x5a5a));
     eq(data, [0x5a5a; 8]);
@@ -556,9 +565,11 @@ fn mask_while_signals_come() {
                 eq(call(SIG_BLOCK as u64, at, told, 8), 0);
                 BLOCKED.store(true, SeqCst);
                 // What was before, not what an interrupted attempt made of it.
+                // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
                 eq(unsafe { (told as *const u64).read_volatile() } & usr1, 0);
                 BLOCKED.store(false, SeqCst);
                 eq(call(SIG_UNBLOCK as u64, at, told, 8), 0);
+                // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
                 eq(unsafe { (told as *const u64).read_volatile() } & usr1, usr1);
             }
         });
@@ -595,6 +606,7 @@ fn memory_dropped() {
     for code in advice_calls() {
         let call = code.entry(0);
         let at = sys!(SYS_mmap, 0, 4 * 4096, PROT_READ | PROT_WRITE, private, -1, 0) as u64;
+        // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
         let byte = |page: u64| unsafe { ((at + page * 4096) as *mut u8).as_mut() }.expect("a page");
         for _ in 0..OFTEN {
             (0..4).for_each(|page| *byte(page) = 7);
@@ -636,6 +648,7 @@ static MARKED: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn mark(_: i32) {
     SEEN.fetch_add(1, SeqCst);
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     if let Some(page) = unsafe { (MARKED.load(SeqCst) as *const AtomicU64).as_ref() } {
         page.fetch_add(1, SeqCst);
     }
@@ -646,6 +659,7 @@ fn memory_dropped_while_signals_come() {
     let at = sys!(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) as u64;
     MARKED.store(at, SeqCst);
     let _on = sig::with(SIGUSR1, mark as *const () as usize, SA_RESTART);
+    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
     let page = unsafe { (at as *const AtomicU64).as_ref() }.expect("a page");
     for code in advice_calls() {
         let call = code.entry(0);
@@ -748,6 +762,7 @@ fn actions_shared() {
         for action in [&ignore, &UNTOUCHED] {
             let top = stack.as_mut_ptr_range().end.cast();
             let flags = CLONE_VM | CLONE_SIGHAND | SIGCHLD;
+            // SAFETY: the child makes system calls alone until it ends.
             let pid = unsafe { clone(take_usr2, top, flags, action.as_ptr() as *mut c_void) };
             check(pid > 0, "a process");
             let mut status = -1;
@@ -769,6 +784,7 @@ fn constant_between() {
     eq(sys!(SYS_rt_sigprocmask, SIG_BLOCK, 0, &mut before, 8), 0);
     let round = || {
         eq(entry(SIG_BLOCK as u64, 0, told, 8), 0);
+        // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
         eq(unsafe { (told as *const u64).read_volatile() }, before);
         eq(entry(SIG_UNBLOCK as u64, 0, told, 8), 0);
         eq(unsafe { (told as *const u64).read_volatile() }, before | usr2);
@@ -781,6 +797,7 @@ fn constant_between() {
     let mut after = 0u64;
     for _ in 0..OFTEN {
         let rax: i64;
+        // SAFETY: the instructions touch nothing but the named registers and the memory they are given.
         unsafe {
             std::arch::asm!("call {at}", at = in(reg) middle as usize, inlateout("rax") 14i64 => rax, in("rdi") u64::from(SIG_BLOCK as u32),
                 out("rsi") _, in("rdx") told, in("r10") 8u64, out("rcx") _, out("r11") _);

@@ -302,6 +302,7 @@ fn names() {
     let name = |call: i64, fd: i32| {
         let (mut b, mut n) = ([0u8; 110], 110u32);
         ok(sys!(call, fd, &mut b, &mut n));
+        // SAFETY: a live variable of this function.
         let n = unsafe { (&raw const n).read_volatile() } as usize;
         b[..n].to_vec()
     };
@@ -512,6 +513,7 @@ fn peercred() {
 fn opt(fd: i32, o: i32) -> i64 {
     let (mut v, mut n) = (0i32, 4u32);
     let r = sys!(SYS_getsockopt, fd, SOL_SOCKET, o, &mut v, &mut n);
+    // SAFETY: a live variable of this function.
     if r < 0 { r } else { i64::from(unsafe { (&raw const v).read_volatile() }) }
 }
 

@@ -468,15 +468,18 @@ fn short_sleeps_and_timers() {
     // By the library, whose calls come from one place each, as programs' do.
     for round in 0..6000i64 {
         let seen = sig::hits();
+        // SAFETY: a call of libc with live arguments.
         unsafe { kill(getpid(), 0) };
         let timer = itimerval {
             it_interval: timeval { tv_sec: 0, tv_usec: 0 },
             it_value: timeval { tv_sec: 0, tv_usec: 1 + round % 11 },
         };
+        // SAFETY: a call of libc with live arguments.
         eq(unsafe { setitimer(ITIMER_REAL, &timer, std::ptr::null_mut()) }, 0);
         while sig::hits() == seen {
             let end = now(CLOCK_MONOTONIC) + 10_000;
             let end = timespec { tv_sec: end / 1_000_000_000, tv_nsec: end % 1_000_000_000 };
+            // SAFETY: a call of libc with live arguments.
             let got = unsafe { clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, std::ptr::null_mut()) };
             check(got == 0 || got == EINTR, &format!("round {round}: clock_nanosleep gave {got}"));
         }
