@@ -25,6 +25,10 @@ pub enum Message {
     Lines(String),
     /// To the sentry: the first program is to be killed.
     End,
+    /// To the launcher: the checkpoint of this number is whole.
+    Kept(u8),
+    /// To the sentry: whether the last checkpoint counts from now on.
+    Counts(bool),
     /// To the launcher: the archives that were asked for are written.
     Written,
     /// To the launcher: the program exited.
@@ -48,6 +52,8 @@ impl Message {
             Message::Heard => with(b'h', &[]),
             Message::End => with(b'x', &[]),
             Message::Written => with(b'd', &[]),
+            Message::Kept(n) => with(b'c', &[*n]),
+            Message::Counts(yes) => with(b'p', &[u8::from(*yes)]),
             Message::Terminal => with(b'w', &[]),
             Message::Failed(code, text) => with(b'f', &[&[*code], text.as_bytes()].concat()),
             Message::Stopped(n) => with(b't', &n.to_le_bytes()),
@@ -71,6 +77,8 @@ impl Message {
             b'h' => Some(Message::Heard),
             b'x' => Some(Message::End),
             b'd' => Some(Message::Written),
+            b'c' => rest.first().map(|n| Message::Kept(*n)),
+            b'p' => rest.first().map(|yes| Message::Counts(*yes != 0)),
             b'w' => Some(Message::Terminal),
             b'f' => rest.split_first().map(|(code, rest)| Message::Failed(*code, text(rest))),
             b't' => number().map(Message::Stopped),
@@ -117,6 +125,8 @@ mod tests {
             Heard,
             End,
             Written,
+            Kept(1),
+            Counts(true),
             Terminal,
             Failed(127, "x: no".into()),
             Stopped(20),

@@ -92,6 +92,7 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
         report: report.as_ref().map(AsRawFd::as_raw_fd),
         diff: outputs.diff,
         archives: outputs.files(),
+        checkpoints: outputs.checkpoints(),
         trace: trace.as_ref().map(AsRawFd::as_raw_fd),
         stdio: streams.setup,
         job: stdio::job(tty.as_ref().map(AsFd::as_fd)),
@@ -141,6 +142,7 @@ fn start(options: &DoOptions, matches: &ArgMatches) -> Result<Run, String> {
     }
     host::let_go_of_code();
     let mut run = Run::new(control, signals, ready, tty, sentry, gofer);
+    run.taker = outputs.taker(&run.control).map_err(text("starting a thread"))?;
     run.outputs = outputs;
     run.counter = counter;
     run.meter = meter;

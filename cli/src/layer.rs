@@ -4,14 +4,20 @@
 //! wrote is applied to a directory by the launcher, which takes each byte of it for the attacker's.
 
 mod apply;
+mod checkpoint;
 mod tree;
 
+use crate::control::Message;
+use checkpoint::Checkpoint;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 
 /// The directory that changes go to, and where the archive waits.
 pub struct Commit {
@@ -21,7 +27,35 @@ pub struct Commit {
     inside: Vec<u8>,
     form: Form,
     option: &'static str,
-    spool: File,
+    archive: Archive,
+}
+
+/// Where the sentry writes.
+enum Archive {
+    /// At the end, once.
+    Spool(File),
+    /// While programs run too.
+    Checkpoint(Arc<Checkpoint>),
+}
+
+/// Takes checkpoints while the launcher does other things: the disk may be slow.
+pub struct Taker {
+    told: Sender<u8>,
+    thread: JoinHandle<()>,
+}
+
+impl Taker {
+    /// The checkpoint of this number is whole.
+    pub fn take(&self, number: u8) {
+        // Its thread ends after this.
+        let _ = self.told.send(number);
+    }
+
+    /// All that it was told of is done.
+    pub fn finish(self) {
+        drop(self.told);
+        let _ = self.thread.join();
+    }
 }
 
 /// How a deleted name is written.
@@ -68,8 +102,39 @@ impl Outputs {
     /// The files that the sentry writes archives to, with the option's name.
     pub fn files(&self) -> Vec<(&'static str, RawFd)> {
         let export = self.export.iter().map(|file| ("--export", file.as_raw_fd()));
-        let commit = self.commits.iter().map(|commit| (commit.option, commit.spool.as_raw_fd()));
+        let commit = self.commits.iter().filter_map(|commit| match &commit.archive {
+            Archive::Spool(file) => Some((commit.option, file.as_raw_fd())),
+            Archive::Checkpoint(_) => None,
+        });
         export.chain(commit).collect()
+    }
+
+    fn checkpoint(&self) -> Option<&Arc<Checkpoint>> {
+        self.commits.iter().find_map(|commit| match &commit.archive {
+            Archive::Spool(_) => None,
+            Archive::Checkpoint(checkpoint) => Some(checkpoint),
+        })
+    }
+
+    /// The files that the sentry writes checkpoints to.
+    pub fn checkpoints(&self) -> Option<[RawFd; 2]> {
+        self.checkpoint().map(|checkpoint| checkpoint.files())
+    }
+
+    /// Takes checkpoints from now on, and answers on `control`. None if there are none.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn taker(&self, control: &OwnedFd) -> std::io::Result<Option<Taker>> {
+        let Some(checkpoint) = self.checkpoint().cloned() else { return Ok(None) };
+        let (told, heard) = channel();
+        let control = control.try_clone()?;
+        let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || {
+            for number in heard {
+                Message::Counts(checkpoint.take(number)).send(&control);
+            }
+        })?;
+        Ok(Some(Taker { told, thread }))
     }
 }
 
@@ -89,21 +154,38 @@ impl Commit {
         let failed = |e: rustix::io::Errno| format!("{option}: {}: {e}", name.display());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = rustix::fs::open(name, flags, Mode::empty()).map_err(failed)?;
+        let (inside, name) = (inside.to_vec(), name.to_owned());
+        if form == Form::Overlay {
+            let lines =
+                checkpoint::recover(&dir).map_err(|what| format!("{option}: {}: {what}", name.display()))?;
+            for line in lines {
+                crate::watch::say(&format!("lazaret: {option}: {}: {line}\n", name.display()));
+            }
+            // Not every file system can; what is not written down is lost when lazaret is killed.
+            if let Ok(checkpoint) = Checkpoint::new(&dir) {
+                let archive = Archive::Checkpoint(Arc::new(checkpoint));
+                return Ok(Commit { dir, name, inside, form, option, archive });
+            }
+        }
         // Where the changes go there is room for them, once more.
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL | OFlags::CLOEXEC;
         let spool = rustix::fs::openat(&dir, c".", flags, Mode::RUSR | Mode::WUSR)
             .or_else(|_| rustix::fs::memfd_create(c"lazaret-layer", rustix::fs::MemfdFlags::CLOEXEC))
-            .map_err(failed)?;
-        let (inside, name) = (inside.to_vec(), name.to_owned());
-        Ok(Commit { dir, inside, form, option, spool: File::from(spool), name })
+            .map_err(|e| format!("{option}: {}: {e}", name.display()))?;
+        Ok(Commit { dir, inside, form, option, archive: Archive::Spool(File::from(spool)), name })
     }
 
-    /// Applies what the sentry wrote. Lines for standard error, of what was left out.
+    /// Applies what the sentry wrote; `whole`: it wrote all that there was. Lines for standard error, of what was left out.
     ///
     /// # Errors
     /// One line. What was applied before stays.
-    pub fn apply(&mut self) -> Result<Vec<String>, String> {
-        let applied = apply::Applied::new(&self.dir, &self.inside, self.form).all(&mut self.spool);
+    pub fn apply(&mut self, whole: bool) -> Result<Vec<String>, String> {
+        let applied = match &mut self.archive {
+            Archive::Spool(_) if !whole => return Ok(Vec::new()),
+            Archive::Spool(file) => apply::Applied::new(&self.dir, &self.inside, self.form).all(file),
+            // An earlier state of the layer is better than none.
+            Archive::Checkpoint(checkpoint) => checkpoint.apply().inspect(|_| checkpoint.remove()),
+        };
         let failed = |what| format!("{}: {}: {what}", self.option, self.name.display());
         Ok(applied.map_err(failed)?.into_iter().map(|line| format!("{}: {line}", self.option)).collect())
     }

@@ -12,7 +12,7 @@ use rustix::thread::CapabilitySet;
 use sentry::boot::{Inherited, Sandbox, Start, Std};
 use sentry::fs::host_tty::host_signal;
 use sentry::kernel::Config;
-use sentry::layer::Diff;
+use sentry::layer::{Diff, Keeper};
 use sentry::report::{Outcome, Wanted};
 use sentry::task::creds::Creds;
 use sentry::task::start::Place;
@@ -46,6 +46,7 @@ pub fn start(setup: SentrySetup) -> Result<i32, String> {
                     .chain(&setup.counter)
                     .chain(setup.memory.iter().map(|(_, fd)| fd))
                     .chain(setup.archives.iter().map(|(_, fd)| fd))
+                    .chain(setup.checkpoints.iter().flatten())
                     .chain(setup.stdio.iter().flatten().map(|stream| &stream.fd)),
             );
             host::close_all_but(&keep);
@@ -102,6 +103,10 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     }
     let archives = setup.archives.iter().map(|(option, fd)| Ok((*option, File::from(take(*fd)?))));
     let archives = archives.collect::<Result<Vec<_>, String>>()?;
+    let checkpoints = match setup.checkpoints {
+        Some([a, b]) => Some([File::from(take(a)?), File::from(take(b)?)]),
+        None => None,
+    };
     let wants_diff = setup.diff;
     let sandbox = Sandbox {
         platform: platform.clone(),
@@ -130,6 +135,10 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     kernel.outside.on_ask(Box::new(move || Message::Terminal.send(&asked)));
     let said = control.try_clone().map_err(|e| format!("sentry: control socket: {e}"))?;
     sentry::memory::serve(&kernel, Box::new(move |line| Message::Lines(line).send(&said)), lost)?;
+    let keeper = match checkpoints {
+        Some(files) => keep(&kernel, files, control)?,
+        None => None,
+    };
     let cwd = setup.cwd;
     let command = setup.command;
     host::let_go_of_code();
@@ -143,14 +152,14 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
         blocked: setup.job.blocked,
         limits: setup.ids.limits,
     })?;
-    listen(&ready, control)?;
+    listen(&ready, keeper.clone(), control)?;
 
     let ending = kernel.tree.wait_ending();
     kernel.shut_down();
     let name = String::from_utf8_lossy(command.first().map(Vec::as_slice).unwrap_or_default()).into_owned();
     let (mut message, mut code, status) = outcome(ending, &name, &cwd);
     let diff = if wants_diff { Some(list(&kernel, control)) } else { None };
-    match archive(&kernel, &archives, control) {
+    match archive(&kernel, &archives, keeper.as_deref(), control) {
         Ok(()) => Message::Written.send(control),
         // Not a program's success: what was wanted of it is not there.
         Err(text) => {
@@ -211,16 +220,30 @@ fn list(kernel: &sentry::kernel::Kernel, control: &OwnedFd) -> Diff {
 fn archive(
     kernel: &sentry::kernel::Kernel,
     archives: &[(&'static str, File)],
+    keeper: Option<&Keeper>,
     control: &OwnedFd,
 ) -> Result<(), String> {
-    for (option, file) in archives {
-        let left_out =
-            sentry::layer::export(&kernel.vfs, file).map_err(|what| format!("{option}: writing: {what}"))?;
-        for line in left_out {
+    let done = |option: &str, written: Result<Vec<String>, String>| {
+        for line in written.map_err(|what| format!("{option}: writing: {what}"))? {
             Message::Lines(format!("lazaret: {option}: {line}\n")).send(control);
         }
+        Ok(())
+    };
+    for (option, file) in archives {
+        done(option, sentry::layer::export(&kernel.vfs, file))?;
     }
-    Ok(())
+    keeper.map_or(Ok(()), |keeper| done("--upper", keeper.last()))
+}
+
+/// Begins to write checkpoints of the upper layer.
+fn keep(
+    kernel: &Arc<sentry::kernel::Kernel>,
+    files: [File; 2],
+    control: &OwnedFd,
+) -> Result<Option<Arc<Keeper>>, String> {
+    let socket = control.try_clone().map_err(|e| format!("sentry: control socket: {e}"))?;
+    Keeper::start(kernel, files, Box::new(move |number| Message::Kept(number).send(&socket)))
+        .map_err(|text| format!("sentry: --upper: {text}"))
 }
 
 /// Host calls by process and name, so far.
@@ -318,7 +341,7 @@ fn speculation() -> [u8; 3] {
 }
 
 /// A thread for what the launcher says. When the launcher is gone, so is the sandbox.
-fn listen(ready: &sentry::boot::Ready, control: &OwnedFd) -> Result<(), String> {
+fn listen(ready: &sentry::boot::Ready, keeper: Option<Arc<Keeper>>, control: &OwnedFd) -> Result<(), String> {
     let socket = control.try_clone().map_err(|e| format!("sentry: control socket: {e}"))?;
     let (kernel, job) = (ready.kernel.clone(), ready.job.clone());
     let thread = std::thread::Builder::new().name("control".into()).stack_size(256 * 1024);
@@ -331,6 +354,11 @@ fn listen(ready: &sentry::boot::Ready, control: &OwnedFd) -> Result<(), String> 
                 }
                 Message::Foreground(yes) => kernel.outside.set(yes),
                 Message::Ask => Message::Heard.send(&socket),
+                Message::Counts(yes) => {
+                    if let Some(keeper) = &keeper {
+                        keeper.answer(yes);
+                    }
+                }
                 Message::End => {
                     Message::Heard.send(&socket);
                     kernel.shut_down();

@@ -30,6 +30,8 @@ pub struct SentrySetup {
     pub diff: bool,
     /// Files for archives of the upper layer, with the options that want them.
     pub archives: Vec<(&'static str, RawFd)>,
+    /// The two files for checkpoints of the upper layer.
+    pub checkpoints: Option<[RawFd; 2]>,
     pub trace: Option<RawFd>,
     /// Standard input, output and error; none for a closed one.
     pub stdio: [Option<StreamSetup>; 3],

@@ -12,7 +12,7 @@
 //! sends one signal and waits sees an end.
 
 use crate::control::Message;
-use crate::layer::Outputs;
+use crate::layer::{Outputs, Taker};
 use confine::host::{self, Arrived};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, waitpid};
@@ -69,6 +69,8 @@ pub struct Run {
     pub meter: Option<Child>,
     /// What is done with the upper layer.
     pub outputs: Outputs,
+    /// Takes checkpoints of it.
+    pub taker: Option<Taker>,
     /// Whether the sentry has written what was asked for of it.
     written: bool,
     /// Whether the sentry still speaks; None until a signal asks for that.
@@ -165,6 +167,7 @@ impl Run {
             meter: None,
             sizes: None,
             outputs: Outputs::default(),
+            taker: None,
             written: false,
             speaks: None,
             insisted: VecDeque::new(),
@@ -180,14 +183,19 @@ impl Run {
         if let Some(counter) = self.counter.take() {
             counter.end();
         }
-        let code = result?;
+        if let Some(taker) = self.taker.take() {
+            taker.finish();
+        }
         // Last: nothing of the sandbox is there any more.
-        for commit in self.outputs.commits.iter_mut().filter(|_| self.written) {
-            for line in commit.apply()? {
-                say(&format!("lazaret: {line}\n"));
+        let mut failed = None;
+        for commit in &mut self.outputs.commits {
+            match commit.apply(self.written) {
+                Ok(lines) => lines.iter().for_each(|line| say(&format!("lazaret: {line}\n"))),
+                Err(text) => failed = failed.or(Some(text)),
             }
         }
-        Ok(code)
+        let code = result?;
+        failed.map_or(Ok(code), Err)
     }
 
     fn until_all_ended(&mut self) -> Result<u8, String> {
@@ -364,9 +372,18 @@ impl Run {
                 return Ok(Some(code));
             }
             Message::Written => self.written = true,
+            Message::Kept(number) => {
+                if let Some(taker) = &self.taker {
+                    taker.take(number);
+                }
+            }
             Message::Exited(code) => return Ok(Some(code)),
             Message::Killed(signal) => return Ok(Some(128u8.wrapping_add(signal as u8))),
-            Message::Signal(_) | Message::Foreground(_) | Message::Ask | Message::End => {}
+            Message::Signal(_)
+            | Message::Foreground(_)
+            | Message::Ask
+            | Message::End
+            | Message::Counts(_) => {}
         }
         Ok(None)
     }

@@ -22,6 +22,8 @@ use syscall_table::errno::Errno;
 const PRIVATE: &[u8] = b"user.overlay.";
 const OPAQUE: &[u8] = b"user.overlay.opaque";
 const WHITEOUT: &[u8] = b"user.overlay.whiteout";
+/// Names of the upper directory that begin so are those of checkpoints, and no file's: no layer has a name of `.wh..`.
+pub const CHECKPOINT: &[u8] = b".wh..lazaret-";
 
 /// An inode of the upper directory, over one of the host's if both are directories.
 pub struct Merged {
@@ -96,7 +98,11 @@ impl Inode for Merged {
         if self.kind() != S_IFDIR {
             return Err(Errno::ENOTDIR.into());
         }
-        match self.upper.lookup_free(name) {
+        let upper = match name.starts_with(CHECKPOINT) {
+            true => Err(Errno::ENOENT.into()),
+            false => self.upper.lookup_free(name),
+        };
+        match upper {
             Ok(upper) if self.is_gone(&upper)? => Err(Errno::ENOENT.into()),
             Ok(upper) => {
                 let lower = match self.below().filter(|_| upper.is_dir()) {
@@ -131,7 +137,7 @@ impl Inode for Merged {
         }
         let mut all = Vec::new();
         let mut here: HashSet<Box<[u8]>> = HashSet::new();
-        for entry in self.upper.list()?.iter() {
+        for entry in self.upper.list()?.iter().filter(|entry| !entry.name.starts_with(CHECKPOINT)) {
             here.insert(entry.name.clone());
             let doubtful = match entry.kind {
                 // DT_CHR, DT_REG.

@@ -9,7 +9,7 @@ pub mod hostfile;
 pub(crate) mod kinds;
 pub mod memfs;
 pub mod memory;
-mod merged;
+pub mod merged;
 pub(crate) mod mqueue;
 pub(crate) mod nsfs;
 pub(crate) mod proc;

@@ -1,6 +1,9 @@
 //! The upper layer when the program has ended: what changed, and as a tar archive.
 
+mod keep;
 mod tar;
+
+pub use keep::Keeper;
 
 use crate::fail::SysResult;
 use crate::fs::memfs::{Change, Kind, Node, changes};

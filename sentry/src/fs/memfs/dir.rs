@@ -144,6 +144,7 @@ impl Node {
             NewKind::Special(bits, rdev) => (bits, Vec::new(), rdev),
         };
         let owner = if bits == S_IFLNK { NewOwner { mode: 0o777, ..owner } } else { owner };
+        let _change = self.fs.change();
         self.fs.room_for_inode()?;
         let node = Node::fresh(&self.fs, self.fs.ino(), bits, owner, link, rdev);
         *node.up.lock() = Some((self.this()?, name.into()));
@@ -161,6 +162,7 @@ impl Node {
 
     pub(super) fn dir_link(&self, name: &[u8], inode: &Arc<dyn Inode>) -> SysResult<()> {
         let node = node_of(inode)?;
+        let _change = self.fs.change();
         node.linked(true)?;
         let placed = node.up.lock().is_some();
         if !placed {
@@ -181,6 +183,7 @@ impl Node {
 
     pub(super) fn dir_unlink(&self, name: &[u8], inode: &Arc<dyn Inode>) -> SysResult<()> {
         let node = node_of(inode)?;
+        let _change = self.fs.change();
         {
             let mut names = self.names.lock();
             let gone = match names.slots.get(name) {
@@ -248,6 +251,7 @@ impl Node {
         {
             return Err(Errno::ENOTEMPTY.into());
         }
+        let _change = self.fs.change();
         // Both ends must last, and so must what moves.
         self.modified()?;
         to.modified()?;

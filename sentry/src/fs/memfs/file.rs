@@ -56,6 +56,7 @@ impl FileOps for MemFile {
     }
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], offset: u64) -> SysResult<Written> {
+        let _change = self.node.fs.change();
         self.node.copy_up(false)?;
         let mut content = self.node.content.lock();
         let offset = if cx.appends(file) { content.size().unwrap_or(0) } else { offset };
@@ -102,6 +103,11 @@ impl FileOps for MemFile {
     }
 
     fn fsync(&self, _: bool) -> SysResult<()> {
+        // What is mapped changes without a call.
+        if matches!(self.node.content.lock().bytes, Bytes::Fd(..)) {
+            self.node.fs.changed();
+        }
+        self.node.fs.sync();
         Ok(())
     }
 
@@ -110,6 +116,7 @@ impl FileOps for MemFile {
     }
 
     fn fallocate(&self, mode: i32, offset: u64, len: u64) -> SysResult<()> {
+        let _change = self.node.fs.change();
         self.node.copy_up(false)?;
         self.node.content.lock().fallocate(&self.node.fs, mode, offset, len)?;
         self.node.modified()

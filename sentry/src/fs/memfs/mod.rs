@@ -12,6 +12,7 @@ mod changes;
 mod content;
 mod dir;
 mod file;
+mod kept;
 mod node;
 #[cfg(test)]
 mod tests;
@@ -19,13 +20,14 @@ mod tests;
 pub use changes::{Change, Kind, changes};
 pub use content::Content;
 pub use file::MemFile;
+pub use kept::{Kept, Woken};
 pub use node::Node;
 
 use crate::fail::SysResult;
 use crate::sync::{Level, Lock};
 use crate::vfs::inode::{Inode, NewOwner};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use syscall_table::abi::{OVERLAYFS_SUPER_MAGIC, S_IFDIR, TMPFS_MAGIC};
 use syscall_table::errno::Errno;
 
@@ -48,6 +50,8 @@ pub struct MemFs {
     /// f_type.
     magic: i64,
     memfds: Lock<Memfds>,
+    /// Set if it is written down while programs change it.
+    kept: OnceLock<Arc<Kept>>,
 }
 
 /// Small files that were mapped, in memfds therefore. Each costs two descriptors of the sentry's, of which the host gives
@@ -78,6 +82,7 @@ impl MemFs {
             pooled: false,
             magic: if overlay { OVERLAYFS_SUPER_MAGIC } else { TMPFS_MAGIC },
             memfds: Lock::new(Level::Inode, Memfds { nodes: Vec::new(), bound: FEW_MEMFDS }),
+            kept: OnceLock::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::content::{Bytes, Content};
 use super::dir::{Names, Slot};
-use super::{MemFile, MemFs};
+use super::{Kept, MemFile, MemFs};
 use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
 use crate::task::Task;
@@ -194,6 +194,7 @@ impl Node {
 
     /// The attributes as the node's own, to change them.
     pub(super) fn own(&self) -> SysResult<Guard<'_, Meta>> {
+        self.fs.changed();
         self.pin();
         let lower = match &self.lower {
             Some(lower) if !self.meta.lock().own => Some(lower.attr()?),
@@ -299,6 +300,11 @@ impl Node {
     pub(crate) fn add_seals(&self, seals: i32) -> SysResult<()> {
         let executable = self.meta.lock().mode & 0o111 != 0;
         self.content.lock().add_seals(seals, executable)
+    }
+
+    /// Its file system is written down from now on while programs change it: what that takes.
+    pub(crate) fn keep(&self) -> Arc<Kept> {
+        self.fs.kept.get_or_init(Arc::default).clone()
     }
 
     /// The seals of a file just made.
@@ -515,6 +521,7 @@ impl Inode for Node {
         if self.kind != S_IFREG {
             return Err(Errno::EINVAL.into());
         }
+        let _change = self.fs.change();
         self.copy_up(size == 0)?;
         self.content.lock().truncate(&self.fs, size)?;
         self.modified()
@@ -530,6 +537,16 @@ impl Inode for Node {
             return Ok(fd);
         }
         self.lower.as_ref().ok_or(Errno::EIO)?.host_file(false)
+    }
+
+    fn sync_dir(&self) -> SysResult<()> {
+        self.fs.sync();
+        Ok(())
+    }
+
+    fn sync_fs(&self) -> SysResult<()> {
+        self.fs.sync();
+        Ok(())
     }
 
     fn list(&self) -> SysResult<Arc<Vec<Listed>>> {
