@@ -106,6 +106,7 @@ fn attr(a: &protocol::Attr) -> Attr {
         mtime: time(a.mtime),
         ctime: time(a.ctime),
         btime: a.btime.map(time),
+        acl: None,
     }
 }
 

@@ -78,6 +78,7 @@ pub(super) fn host_attr(fd: impl AsFd) -> SysResult<Attr> {
         mtime: time(stat.st_mtime, stat.st_mtime_nsec),
         ctime: time(stat.st_ctime, stat.st_ctime_nsec),
         btime: None,
+        acl: None,
     })
 }
 

@@ -149,7 +149,9 @@ impl<'a> Archive<'a> {
         if let Some(target) = target {
             all.push(("linkpath".to_owned(), target.to_vec()));
         }
-        for (name, value) in node.xattrs_here() {
+        // Those of the lower too: the entry takes its place.
+        for name in node.list_xattr()? {
+            let Ok(value) = node.get_xattr(&name) else { continue };
             if let Ok(name) = String::from_utf8(name) {
                 all.push((format!("SCHILY.xattr.{name}"), value));
             }

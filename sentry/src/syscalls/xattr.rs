@@ -2,15 +2,17 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::SysResult;
+use crate::fail::{Fail, SysResult};
 use crate::task::creds::cap;
 use crate::task::privilege::is_file_caps;
+use crate::task::userns::Ids;
+use crate::vfs::acl::{self, Acl};
 use crate::vfs::file::File;
-use crate::vfs::inode::Inode;
+use crate::vfs::inode::{Inode, SetAttr};
 use crate::vfs::perm;
 use crate::vfs::watch::Target;
 use std::sync::Arc;
-use syscall_table::abi::S_ISVTX;
+use syscall_table::abi::{S_ISGID, S_ISVTX};
 use syscall_table::abi::inotify::IN_ATTRIB;
 use syscall_table::abi::mount::*;
 use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_PATH};
@@ -18,6 +20,8 @@ use syscall_table::errno::Errno;
 
 /// The attribute that holds a file's capabilities.
 const FILE_CAPS: &[u8] = b"security.capability";
+/// What an id is shown as that the reader's namespace does not have.
+const OVERFLOW: u32 = 65534;
 
 fn by_path(cx: &mut Cx, path: Path, follow: bool, change: bool) -> SysResult<Target> {
     let flags = if follow { 0 } else { AT_SYMLINK_NOFOLLOW };
@@ -116,7 +120,14 @@ fn get(cx: &mut Cx, target: &Target, attr: CStr, value: OutBuf, size: usize) -> 
     let inode = &target.inode;
     let attr = name(cx, attr)?;
     permitted(cx, inode, &attr, false)?;
-    let found = inode.get_xattr(&attr)?;
+    let mut found = inode.get_xattr(&attr)?;
+    if is_acl(&attr)
+        && let Some(acl) = Acl::read(&found, |_, id| Some(id))?
+    {
+        // Ids are those of the reader's user namespace.
+        let creds = cx.task.creds();
+        found = acl.write(|user, id| creds.ns.from_kernel(ids(user), id).unwrap_or(OVERFLOW));
+    }
     give(cx, &found, value, size)
 }
 
@@ -135,7 +146,56 @@ fn set(cx: &mut Cx, target: &Target, attr: CStr, value: InBuf, size: usize, flag
         return Err(Errno::EINVAL.into());
     }
     permitted(cx, inode, &attr, true)?;
+    if is_acl(&attr) {
+        return set_acl(cx, target, &attr, &bytes);
+    }
     inode.set_xattr(&attr, &bytes, flags.bits())?;
+    target.tell(IN_ATTRIB);
+    Ok(0)
+}
+
+fn is_acl(attr: &[u8]) -> bool {
+    attr == acl::ACCESS || attr == acl::DEFAULT
+}
+
+fn ids(user: bool) -> Ids {
+    if user { Ids::Users } else { Ids::Groups }
+}
+
+/// Sets one of the lists of acl(5), or removes it by an empty value. The flags say nothing then.
+fn set_acl(cx: &mut Cx, target: &Target, attr: &[u8], bytes: &[u8]) -> SysResult {
+    let (inode, creds) = (&target.inode, cx.task.creds());
+    let acl = match bytes {
+        b"" => None,
+        bytes => Acl::read(bytes, |user, id| creds.ns.to_kernel(ids(user), id))?,
+    };
+    if inode.is_link() {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    // Whether there are lists at all, before whose they are.
+    match inode.get_xattr(attr) {
+        Err(Fail::Error(Errno::ENODATA)) | Ok(_) => {}
+        Err(fail) => return Err(fail),
+    }
+    if attr == acl::DEFAULT && !inode.is_dir() {
+        return if acl.is_some() { Err(Errno::EACCES.into()) } else { Ok(0) };
+    }
+    let before = inode.attr()?;
+    if !perm::owns(&creds, &before) {
+        return Err(Errno::EPERM.into());
+    }
+    match acl {
+        Some(acl) => inode.set_xattr(attr, &acl.write(|_, id| id), 0)?,
+        None => match inode.remove_xattr(attr) {
+            Ok(()) | Err(Fail::Error(Errno::ENODATA)) => {}
+            Err(fail) => return Err(fail),
+        },
+    }
+    let foreign = !perm::in_group(&creds, before.gid) && !creds.capable_of(before.uid, before.gid, cap::FSETID);
+    if attr == acl::ACCESS && foreign && before.mode & S_ISGID != 0 {
+        let mode = Some(inode.attr()?.mode & 0o7777 & !S_ISGID);
+        inode.set_attr(&SetAttr { mode, ..SetAttr::default() })?;
+    }
     target.tell(IN_ATTRIB);
     Ok(0)
 }
@@ -154,6 +214,9 @@ fn remove(cx: &mut Cx, target: &Target, attr: CStr) -> SysResult {
     let inode = &target.inode;
     let attr = name(cx, attr)?;
     permitted(cx, inode, &attr, true)?;
+    if is_acl(&attr) {
+        return set_acl(cx, target, &attr, b"");
+    }
     inode.remove_xattr(&attr)?;
     target.tell(IN_ATTRIB);
     Ok(0)

@@ -1,5 +1,7 @@
 //! File attributes.
 
+use crate::vfs::acl::Acl;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A time of an inode.
@@ -26,7 +28,7 @@ impl From<Duration> for FileTime {
 }
 
 /// What stat(2) and statx(2) tell of an inode.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attr {
     /// Device number of the file system, in the kernel's dev_t encoding of stat(2).
     pub dev: u64,
@@ -56,4 +58,6 @@ pub struct Attr {
     pub ctime: FileTime,
     /// Birth; None where the file system has none.
     pub btime: Option<FileTime>,
+    /// Who may do what, where the mode does not say all of it.
+    pub acl: Option<Arc<Acl>>,
 }

@@ -61,7 +61,7 @@ pub enum NewKind<'a> {
     Special(u32, u64),
 }
 
-/// Mode (12 bits, umask applied) and owner of a new inode.
+/// Mode (12 bits, umask applied unless [`Inode::has_default_acl`] says otherwise) and owner of a new inode.
 #[derive(Debug, Clone, Copy)]
 pub struct NewOwner {
     /// Permission bits.
@@ -267,6 +267,11 @@ pub trait Inode: Any + Send + Sync {
     /// The capabilities of a program file (capabilities(7)): the value of `security.capability`, if it has one.
     fn file_caps(&self) -> Option<Vec<u8>> {
         None
+    }
+
+    /// Whether new files in this directory get their rights by its list, not by the umask (acl(5)).
+    fn has_default_acl(&self) -> bool {
+        false
     }
 
     /// The contents change: capabilities of the file go.

@@ -1,5 +1,6 @@
 //! Files: open descriptions, descriptor tables, mounts, path walks and inodes.
 
+pub mod acl;
 pub mod attr;
 pub mod dentry;
 pub mod dir;

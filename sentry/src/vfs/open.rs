@@ -2,6 +2,7 @@
 
 use crate::fail::{Fail, SysResult};
 use crate::task::Task;
+use crate::task::creds::cap;
 use crate::vfs::Vfs;
 use crate::vfs::dir::{DirFile, PathFile};
 use crate::vfs::file::{File, FileOps};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use syscall_table::abi::inotify::{IN_CREATE, IN_ISDIR, IN_OPEN};
 use syscall_table::abi::open::*;
-use syscall_table::abi::{S_IFBLK, S_IFCHR, S_IFIFO, S_IFSOCK, S_ISGID};
+use syscall_table::abi::{S_IFBLK, S_IFCHR, S_IFIFO, S_IFSOCK, S_ISGID, S_IXGRP};
 use syscall_table::errno::Errno;
 
 impl Vfs {
@@ -119,7 +120,7 @@ impl Vfs {
         }
         let attr = dir.inode().attr()?;
         perm::check(&walk.creds, &attr, perm::WRITE | perm::EXEC)?;
-        let mode = mode & 0o7777 & !*task.fs().umask.lock();
+        let mode = masked(task, &dir, mode);
         let owner = NewOwner { mode, uid: walk.creds.fsuid, gid: walk.creds.fsgid };
         let inode = dir.inode().tmpfile(owner, flags & O_EXCL == 0)?;
         let name = format!("#{}", inode.attr()?.ino);
@@ -145,12 +146,17 @@ impl Vfs {
         if matches!(kind, NewKind::Dir) && dir.dentry.is_deepest() {
             return Err(Fail::gap(Errno::ENOSPC, "directories nested by thousands"));
         }
-        let umask = *task.fs().umask.lock();
-        let mut owner = NewOwner { mode: mode & 0o7777 & !umask, uid: creds.fsuid, gid: creds.fsgid };
+        let mut owner = NewOwner { mode: masked(task, dir, mode), uid: creds.fsuid, gid: creds.fsgid };
         if attr.mode & S_ISGID != 0 {
             owner.gid = attr.gid;
             if matches!(kind, NewKind::Dir) {
                 owner.mode |= S_ISGID;
+            } else if owner.mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP
+                && !perm::in_group(&creds, attr.gid)
+                && !creds.capable_of(attr.uid, attr.gid, cap::FSETID)
+            {
+                // Who is not of the group gives nobody its rights.
+                owner.mode &= !S_ISGID;
             }
         }
         let inode = dir.inode().create(&last.name, kind, owner)?;
@@ -277,4 +283,10 @@ impl Vfs {
     pub fn lookup(&self, task: &Arc<Task>, dirfd: i32, path: &[u8], follow: bool) -> SysResult<Path> {
         Walk::new(self, task, dirfd, path)?.to(path, follow)
     }
+}
+
+/// The bits of a mode that a new name in `dir` is made with: the umask counts where no list does (umask(2)).
+fn masked(task: &Task, dir: &Path, mode: u32) -> u32 {
+    let umask = if dir.inode().has_default_acl() { 0 } else { *task.fs().umask.lock() };
+    mode & 0o7777 & !umask
 }

@@ -24,14 +24,15 @@ pub fn in_group(creds: &Creds, gid: u32) -> bool {
 
 /// EACCES unless all of `want` is granted.
 pub fn check(creds: &Creds, attr: &Attr, want: u32) -> SysResult<()> {
-    let shift = if creds.fsuid == attr.uid {
-        6
-    } else if in_group(creds, attr.gid) {
-        3
-    } else {
-        0
+    let mode = |shift: u32| (attr.mode >> shift) & want == want;
+    let granted = match &attr.acl {
+        _ if creds.fsuid == attr.uid => mode(6),
+        // Without any bit of the group's class the list grants nothing, and is not looked at.
+        Some(acl) if attr.mode & 0o070 != 0 => acl.grants(creds, attr.gid, want),
+        _ if in_group(creds, attr.gid) => mode(3),
+        _ => mode(0),
     };
-    if (attr.mode >> shift) & want == want {
+    if granted {
         return Ok(());
     }
     let is_dir = attr.mode & S_IFMT == S_IFDIR;

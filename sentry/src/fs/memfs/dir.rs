@@ -147,6 +147,7 @@ impl Node {
         let _change = self.fs.change();
         self.fs.room_for_inode()?;
         let node = Node::fresh(&self.fs, self.fs.ino(), bits, owner, link, rdev);
+        self.bequeath(&node)?;
         *node.up.lock() = Some((self.this()?, name.into()));
         {
             let mut names = self.names.lock();

@@ -16,6 +16,7 @@ mod kept;
 mod node;
 #[cfg(test)]
 mod tests;
+mod xattr;
 
 pub use changes::{Change, Kind, changes};
 pub use content::Content;

@@ -2,6 +2,7 @@
 
 use super::content::{Bytes, Content};
 use super::dir::{Names, Slot};
+use super::xattr::{FILE_CAPS, Xattrs};
 use super::{Kept, MemFile, MemFs};
 use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
@@ -14,37 +15,27 @@ use crate::vfs::perm;
 use crate::vfs::text::Busy;
 use rustix::fd::OwnedFd;
 use std::any::Any;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use syscall_table::abi::fcntl::F_SEAL_EXEC;
-use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
 use syscall_table::abi::{S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG};
 use syscall_table::errno::Errno;
 
-/// The attribute that holds a file's capabilities.
-const FILE_CAPS: &[u8] = b"security.capability";
 /// An access time older than this moves with any access (relatime).
 const DAY: i64 = 24 * 3600;
-/// Capabilities of the file are the lower's, if there is one.
-const CAPS_LOWER: u8 = 0;
-/// They are among the node's own attributes.
-const CAPS_OWN: u8 = 1;
-/// They were taken away.
-const CAPS_GONE: u8 = 2;
 
 #[derive(Default)]
 pub(super) struct Meta {
     /// False while the lower's count.
     own: bool,
-    mode: u32,
+    pub(super) mode: u32,
     uid: u32,
     gid: u32,
     nlink: u64,
     atime: FileTime,
     mtime: FileTime,
-    ctime: FileTime,
+    pub(super) ctime: FileTime,
     btime: Option<FileTime>,
     rdev: u64,
 }
@@ -66,13 +57,11 @@ pub struct Node {
     link: Vec<u8>,
     pub(super) up: Lock<Up>,
     pinned: AtomicBool,
-    xattrs: Lock<BTreeMap<Vec<u8>, Vec<u8>>>,
+    pub(super) xattrs: Xattrs,
     attached: Lock<Option<Arc<dyn Any + Send + Sync>>>,
     busy: Busy,
     /// Of O_TMPFILE, and not linked yet.
     linkable: AtomicBool,
-    /// Whose capabilities count: CAPS_.
-    caps: AtomicU8,
     /// A mount point that no program made.
     pub(super) set_up: AtomicBool,
 }
@@ -102,11 +91,10 @@ impl Node {
             link,
             up: Lock::new(Level::Inode, up),
             pinned: AtomicBool::new(pinned),
-            xattrs: Lock::new(Level::Inode, BTreeMap::new()),
+            xattrs: Xattrs::default(),
             attached: Lock::new(Level::Inode, None),
             busy: Busy::default(),
             linkable: AtomicBool::new(false),
-            caps: AtomicU8::new(CAPS_LOWER),
             set_up: AtomicBool::new(false),
         })
     }
@@ -155,11 +143,6 @@ impl Node {
 
     pub(super) fn has_own_meta(&self) -> bool {
         self.meta.lock().own
-    }
-
-    /// Extended attributes that were set here.
-    pub(crate) fn xattrs_here(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        self.xattrs.lock().iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// A symbolic link's target.
@@ -367,6 +350,7 @@ impl Inode for Node {
         };
         attr.dev = self.dev;
         attr.ino = self.ino;
+        attr.acl = self.xattrs.access_acl();
         match self.kind {
             S_IFREG => {
                 let own = {
@@ -406,6 +390,9 @@ impl Inode for Node {
             SetTime::Now => now,
             SetTime::At(at) => at,
         };
+        if set.mode.is_some() {
+            self.own_access_acl()?;
+        }
         let sealed = self.seals() & F_SEAL_EXEC != 0;
         let mut meta = self.own()?;
         if let Some(mode) = set.mode {
@@ -413,6 +400,7 @@ impl Inode for Node {
                 return Err(Errno::EPERM.into());
             }
             meta.mode = self.kind | mode & 0o7777;
+            self.xattrs.chmod(mode);
         }
         if let Some(uid) = set.uid {
             meta.uid = uid;
@@ -449,6 +437,7 @@ impl Inode for Node {
     fn tmpfile(&self, owner: NewOwner, linkable: bool) -> SysResult<Arc<dyn Inode>> {
         self.fs.room_for_inode()?;
         let node = self.anonymous(owner);
+        self.bequeath(&node)?;
         node.linkable.store(linkable, Ordering::Relaxed);
         Ok(node)
     }
@@ -580,73 +569,34 @@ impl Inode for Node {
     }
 
     fn get_xattr(&self, name: &[u8]) -> SysResult<Vec<u8>> {
-        if !name.starts_with(b"user.") && !name.starts_with(b"trusted.") && !name.starts_with(b"security.") {
-            return Err(Errno::EOPNOTSUPP.into());
-        }
-        if name == FILE_CAPS {
-            return self.file_caps().ok_or(Errno::ENODATA.into());
-        }
-        if let Some(value) = self.xattrs.lock().get(name) {
-            return Ok(value.clone());
-        }
-        match &self.lower {
-            // Most files have none, and asking costs a round trip: only the user's own may pass through.
-            Some(lower) if name.starts_with(b"user.") => lower.get_xattr(name),
-            _ => Err(Errno::ENODATA.into()),
-        }
+        self.attribute(name)
     }
 
     fn set_xattr(&self, name: &[u8], value: &[u8], flags: i32) -> SysResult<()> {
-        if !name.starts_with(b"user.") && !name.starts_with(b"trusted.") && !name.starts_with(b"security.") {
-            return Err(Errno::EOPNOTSUPP.into());
-        }
-        if name.starts_with(b"user.") && !matches!(self.kind, S_IFREG | S_IFDIR) {
-            return Err(Errno::EPERM.into());
-        }
-        drop(self.own()?);
-        let mut xattrs = self.xattrs.lock();
-        let exists = xattrs.contains_key(name);
-        if flags & XATTR_CREATE != 0 && exists {
-            return Err(Errno::EEXIST.into());
-        }
-        if flags & XATTR_REPLACE != 0 && !exists {
-            return Err(Errno::ENODATA.into());
-        }
-        let size: usize = xattrs.iter().map(|(k, v)| k.len().saturating_add(v.len())).sum();
-        if size.saturating_add(value.len()) > 1 << 20 {
-            return Err(Errno::ENOSPC.into());
-        }
-        xattrs.insert(name.to_vec(), value.to_vec());
-        if name == FILE_CAPS {
-            self.caps.store(CAPS_OWN, Ordering::Relaxed);
-        }
-        Ok(())
+        self.set_attribute(name, value, flags)
     }
 
     fn list_xattr(&self) -> SysResult<Vec<Vec<u8>>> {
-        Ok(self.xattrs.lock().keys().cloned().collect())
+        self.attributes()
     }
 
     fn remove_xattr(&self, name: &[u8]) -> SysResult<()> {
-        let removed = self.xattrs.lock().remove(name);
-        if name == FILE_CAPS {
-            self.caps.store(CAPS_GONE, Ordering::Relaxed);
-        }
-        removed.map(|_| ()).ok_or(Errno::ENODATA.into())
+        self.remove_attribute(name)
+    }
+
+    fn has_default_acl(&self) -> bool {
+        self.xattrs.default_acl().is_some()
     }
 
     fn file_caps(&self) -> Option<Vec<u8>> {
-        match self.caps.load(Ordering::Relaxed) {
-            CAPS_OWN => self.xattrs.lock().get(FILE_CAPS).cloned(),
-            CAPS_LOWER => self.lower.as_ref()?.file_caps(),
-            _ => None,
+        match self.xattrs.own(FILE_CAPS) {
+            Some(own) => own,
+            None => self.lower.as_ref()?.file_caps(),
         }
     }
 
     fn drop_file_caps(&self) {
-        if self.caps.swap(CAPS_GONE, Ordering::Relaxed) == CAPS_OWN {
-            self.xattrs.lock().remove(FILE_CAPS);
-        }
+        self.xattrs.drop_file_caps();
     }
 
     fn busy(&self) -> Option<&Busy> {
