@@ -45,6 +45,8 @@ verbs! {
     ptrace_watch
     attack
     sched
+    overlay
+    acl
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.
@@ -60,6 +62,7 @@ const HELPERS: &[(&str, Helper)] = &[
     ("attacked", attack::wait),
     ("on_stack", memlimit::on_stack),
     ("churn", threads::churn),
+    ("overlay_trees", overlay::trees),
 ];
 
 mod fill;

@@ -12,10 +12,10 @@ use crate::vfs::inode::{Inode, SetAttr};
 use crate::vfs::perm;
 use crate::vfs::watch::Target;
 use std::sync::Arc;
-use syscall_table::abi::{S_ISGID, S_ISVTX};
 use syscall_table::abi::inotify::IN_ATTRIB;
 use syscall_table::abi::mount::*;
 use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_PATH};
+use syscall_table::abi::{S_ISGID, S_ISVTX};
 use syscall_table::errno::Errno;
 
 /// The attribute that holds a file's capabilities.
@@ -191,7 +191,8 @@ fn set_acl(cx: &mut Cx, target: &Target, attr: &[u8], bytes: &[u8]) -> SysResult
             Err(fail) => return Err(fail),
         },
     }
-    let foreign = !perm::in_group(&creds, before.gid) && !creds.capable_of(before.uid, before.gid, cap::FSETID);
+    let foreign =
+        !perm::in_group(&creds, before.gid) && !creds.capable_of(before.uid, before.gid, cap::FSETID);
     if attr == acl::ACCESS && foreign && before.mode & S_ISGID != 0 {
         let mode = Some(inode.attr()?.mode & 0o7777 & !S_ISGID);
         inode.set_attr(&SetAttr { mode, ..SetAttr::default() })?;

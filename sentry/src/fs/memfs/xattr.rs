@@ -36,7 +36,11 @@ struct Here {
 
 impl Default for Xattrs {
     fn default() -> Self {
-        Xattrs { any: AtomicBool::new(false), caps_gone: AtomicBool::new(false), here: Lock::new(Level::Inode, Here::default()) }
+        Xattrs {
+            any: AtomicBool::new(false),
+            caps_gone: AtomicBool::new(false),
+            here: Lock::new(Level::Inode, Here::default()),
+        }
     }
 }
 
