@@ -197,24 +197,56 @@ fn interrupted(c: &Ctx) -> Result<(), Failed> {
     }
 }
 
+/// Takes commands and answers each: `HOW take|try|drop`; `wait` answers when it has it.
 const LOCKER: &str = r#"
-import fcntl, os, struct, sys
-how, path, act = sys.argv[1:4]
-f = open(path, "r+b")
-OFD_SETLK, OFD_GETLK = 37, 36
-def flk(kind): return struct.pack("hhqqi4x", kind, 0, 10, 20, 0)
-def take(block):
-    if how == "flock": fcntl.flock(f, fcntl.LOCK_EX | (0 if block else fcntl.LOCK_NB))
-    elif how == "posix": fcntl.lockf(f, fcntl.LOCK_EX | (0 if block else fcntl.LOCK_NB), 20, 10)
-    else: fcntl.fcntl(f, OFD_SETLK + (1 if block else 0), flk(fcntl.F_WRLCK))
-try:
-    take(act == "wait")
-except OSError as e:
-    print("busy", flush=True); sys.exit(0)
-print("taken", flush=True)
-if act == "hold":
-    sys.stdin.readline()
+import fcntl, struct, sys
+files = {how: open(sys.argv[1], "r+b") for how in ("flock", "posix", "ofd")}
+OFD_SETLK, OFD_SETLKW = 37, 38
+def ofd(f, op, kind): fcntl.fcntl(f, op, struct.pack("hhqqi4x", kind, 0, 10, 20, 0))
+def act(how, what):
+    f, wait = files[how], what == "wait"
+    if how == "flock": fcntl.flock(f, fcntl.LOCK_UN if what == "drop" else fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    elif how == "posix": fcntl.lockf(f, fcntl.LOCK_UN if what == "drop" else fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 20, 10)
+    else: ofd(f, OFD_SETLKW if wait else OFD_SETLK, fcntl.F_UNLCK if what == "drop" else fcntl.F_WRLCK)
+for line in sys.stdin:
+    how, what = line.split()
+    try: act(how, what)
+    except OSError: print("busy", flush=True)
+    else: print("done", flush=True)
 "#;
+
+/// Somebody who locks on command.
+struct Locker {
+    name: String,
+    child: Beside,
+    stdin: std::process::ChildStdin,
+    stdout: std::io::BufReader<std::process::ChildStdout>,
+}
+
+impl Locker {
+    fn new(c: &Ctx, place: Place, dir: &str, file: &str) -> Result<Locker, Failed> {
+        let argv = ["/usr/bin/python3", "-c", LOCKER, file];
+        let mut child = Beside::start(&mut command(place, c.who, &["--write", dir], &argv));
+        let stdin = child.child().stdin.take().ok_or("no input")?;
+        let stdout = std::io::BufReader::new(child.child().stdout.take().ok_or("no output")?);
+        Ok(Locker { name: place.name().to_owned(), child, stdin, stdout })
+    }
+
+    fn say(&mut self, how: &str, what: &str) -> Result<(), Failed> {
+        Ok(std::io::Write::write_all(&mut self.stdin, format!("{how} {what}\n").as_bytes())?)
+    }
+
+    fn hears(&mut self, want: &str, what: &str) -> Result<(), Failed> {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut self.stdout, &mut line)?;
+        if line.trim_end() == want { Ok(()) } else { Err(format!("{what}: {want}, not {line:?}").into()) }
+    }
+
+    fn does(&mut self, how: &str, act: &str, want: &str, what: &str) -> Result<(), Failed> {
+        self.say(how, act)?;
+        self.hears(want, what)
+    }
+}
 
 /// Locks of two sandboxes, and of a sandbox and the host, meet: all three kinds, held on one side and tried on the other.
 fn locks_meet(c: &Ctx) -> Result<(), Failed> {
@@ -222,43 +254,112 @@ fn locks_meet(c: &Ctx) -> Result<(), Failed> {
     tree(c, &s)?;
     let (file, dir) = (s.path("t/old"), s.path("t"));
     let inside = Place::Inside(c.platform);
-    let argv = |how: &'static str, act: &'static str| {
-        ["/usr/bin/python3", "-c", LOCKER, how, file.as_str(), act].map(str::to_owned)
-    };
-    let run_at = |place: Place, how, act| {
-        let argv = argv(how, act);
-        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-        command(place, c.who, &["--write", &dir], &argv)
-    };
-    let pairs =
-        [(Place::Native, Place::Native), (inside, inside), (inside, Place::Native), (Place::Native, inside)];
-    for (holder, other) in pairs {
+    let places = [Place::Native, Place::Native, inside, inside];
+    let mut all = places.iter().map(|at| Locker::new(c, *at, &dir, &file)).collect::<Result<Vec<_>, _>>()?;
+    // By their places: natively alone, inside alone, and across both ways.
+    for (holder, other) in [(0, 1), (2, 3), (2, 0), (0, 2)] {
         for (held, tried) in
             [("flock", "flock"), ("posix", "posix"), ("ofd", "ofd"), ("ofd", "posix"), ("posix", "ofd")]
         {
-            let what = format!("{held} {} then {tried} {}", holder.name(), other.name());
-            let mut child = Beside::start(&mut run_at(holder, held, "hold"));
-            let mut line = String::new();
-            let mut out = std::io::BufReader::new(child.child().stdout.take().ok_or("no output")?);
-            std::io::BufRead::read_line(&mut out, &mut line)?;
-            if line != "taken\n" {
-                return Err(format!("{what}: {line:?}").into());
-            }
-            let o = run(&mut run_at(other, tried, "try"), LIMIT, b"");
-            if o.out() != "busy\n" {
-                return Err(fail(&format!("{what}: busy"), &o));
-            }
-            let waiter = start(&mut run_at(other, tried, "wait"));
-            std::thread::sleep(Duration::from_millis(150));
-            drop(child.child().stdin.take());
-            let o = finish(waiter, LIMIT);
-            child.child().wait()?;
-            if o.out() != "taken\n" {
-                return Err(fail(&format!("{what}: taken in the end"), &o));
-            }
+            let what = format!("{held} {} then {tried} {}", all[holder].name, all[other].name);
+            all[holder].does(held, "take", "done", &what)?;
+            all[other].does(tried, "try", "busy", &what)?;
+            all[other].say(tried, "wait")?;
+            std::thread::sleep(Duration::from_millis(50));
+            all[holder].does(held, "drop", "done", &what)?;
+            all[other].hears("done", &what)?;
+            // What was waited for is held.
+            all[holder].does(held, "try", "busy", &what)?;
+            all[other].does(tried, "drop", "done", &what)?;
+        }
+    }
+    for Locker { child, stdin, .. } in all {
+        drop(stdin);
+        let o = child.finish(LIMIT);
+        if o.code() != Some(0) {
+            return Err(fail("a good end", &o));
         }
     }
     Ok(())
+}
+
+/// Names that checkpoints of --upper have there.
+fn checkpoints(upper: &str) -> Vec<String> {
+    let names = fs::read_dir(upper).into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with(".wh..lazaret-")).collect()
+}
+
+/// What was synced outlives every kind of death of lazaret, the launcher's and its sentry's; nothing is left beside it.
+fn kept_when_killed(c: &Ctx) -> Result<(), Failed> {
+    let want = wanted(c)?;
+    let s = Scratch::new(c);
+    let t = tree(c, &s)?;
+    let upper = s.path("u");
+    let options = ["--upper", upper.as_str()];
+    for launcher in [true, false] {
+        let script =
+            format!("cd {t}; ls -A / | grep wh; rm -f dated; {CHANGES}; sync; cp old newer; exec sleep 60");
+        let script =
+            if launcher { script } else { format!("cd {t}; echo second >later; sync; exec sleep 60") };
+        let mut child = Beside::start(&mut command(
+            Place::Inside(c.platform),
+            c.who,
+            &options,
+            &["/bin/sh", "-c", &script],
+        ));
+        let counts = || checkpoints(&upper).iter().any(|name| name.ends_with(".counts"));
+        if !support::until(LIMIT, counts) {
+            return Err(format!("no checkpoint: {}", child.finish(Duration::from_secs(1)).brief()).into());
+        }
+        let pid = child.child().id();
+        let dies = if launcher { pid } else { sentry(pid)? };
+        unsafe { libc::kill(dies as i32, libc::SIGKILL) };
+        let o = child.finish(LIMIT);
+        let end = if launcher { None } else { Some(125) };
+        if o.code() != end && !(launcher && o.code() == Some(137)) {
+            return Err(fail("the end", &o));
+        }
+        let o =
+            c.sh(&options, &format!("cd {t}; rm -f later newer; {LOOK}; ls -A {upper} / | grep lazaret-"));
+        if !o.out().starts_with(&want) || o.err().contains("cannot") {
+            return Err(fail(&want, &o));
+        }
+        if !checkpoints(&upper).is_empty() {
+            return Err(format!("left: {:?}", checkpoints(&upper)).into());
+        }
+    }
+    Ok(())
+}
+
+/// The sentry of a launcher.
+fn sentry(launcher: u32) -> Result<u32, Failed> {
+    let named = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "lazaret-sentry\n")
+    };
+    support::family(launcher).into_iter().find(named).ok_or("no sentry".into())
+}
+
+/// Two runs with one directory: neither takes the other's checkpoints for those of a dead one.
+fn runs_beside_each_other(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    let t = tree(c, &s)?;
+    let upper = s.path("u");
+    let options = ["--upper", upper.as_str()];
+    let script = format!("cd {t}; echo one >one; sync; read line; echo more >>one");
+    let argv = ["/bin/sh", "-c", &script];
+    let mut child = Beside::start(&mut command(Place::Inside(c.platform), c.who, &options, &argv));
+    let counts = || checkpoints(&upper).iter().any(|name| name.ends_with(".counts"));
+    if !support::until(LIMIT, counts) {
+        return Err(fail("a checkpoint", &child.finish(Duration::from_secs(1))));
+    }
+    expect(&c.sh(&options, &format!("cd {t}; ls one 2>/dev/null; echo two >two")), 0, "")?;
+    if !counts() {
+        return Err("the other's checkpoint is gone".into());
+    }
+    drop(child.child().stdin.take());
+    expect(&child.finish(LIMIT), 0, "")?;
+    expect(&c.sh(&options, &format!("cd {t}; cat one two")), 0, "one\nmore\ntwo\n")
 }
 
 /// What one side does the other sees at its next look, without any notice.
@@ -405,6 +506,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("commit_gives_the_same_tree", commit_gives_the_same_tree),
     ("upper_is_kept", upper_is_kept),
     ("interrupted", interrupted),
+    ("kept_when_killed", kept_when_killed),
+    ("runs_beside_each_other", runs_beside_each_other),
     ("locks_meet", locks_meet),
     ("both_sides_see", both_sides_see),
     ("full_disk_and_cut_file", full_disk_and_cut_file),

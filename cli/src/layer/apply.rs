@@ -306,10 +306,9 @@ fn wanted<R: Read>(entry: &mut Entry<'_, R>) -> Result<Wanted, String> {
         for extension in extensions {
             let extension = extension.map_err(error)?;
             let Ok(key) = extension.key() else { continue };
-            if let Some(name) = key
-                .strip_prefix("SCHILY.xattr.")
-                .filter(|name| name.starts_with("user.") && !name.starts_with("user.overlay."))
-            {
+            if let Some(name) = key.strip_prefix("SCHILY.xattr.").filter(|name| {
+                name.starts_with("user.") && !name.starts_with("user.overlay.") || is_acl(name)
+            }) {
                 let value = extension.value_bytes();
                 room = room.checked_sub(value.len()).ok_or("too many extended attributes")?;
                 xattrs.push((name.to_owned(), value.to_vec()));
@@ -339,9 +338,18 @@ fn wanted<R: Read>(entry: &mut Entry<'_, R>) -> Result<Wanted, String> {
 
 fn set_xattrs(file: impl AsFd, wanted: &Wanted) -> Result<(), String> {
     for (name, value) in &wanted.xattrs {
-        fsetxattr(&file, name.as_str(), value, XattrFlags::empty()).map_err(text("extended attributes"))?;
+        match fsetxattr(&file, name.as_str(), value, XattrFlags::empty()) {
+            // A file system without lists: the mode says what it can.
+            Err(Errno::OPNOTSUPP) if is_acl(name) => {}
+            other => other.map_err(text("extended attributes"))?,
+        }
     }
     Ok(())
+}
+
+/// Who may do what, beside the mode (acl(5)).
+fn is_acl(name: &str) -> bool {
+    matches!(name, "system.posix_acl_access" | "system.posix_acl_default")
 }
 
 #[cfg(test)]

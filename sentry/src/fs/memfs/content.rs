@@ -12,6 +12,8 @@ use syscall_table::errno::Errno;
 
 /// Larger files live in a memfd, where holes and growth are the host's business.
 const IN_MEMORY: u64 = 512 * 1024;
+/// Most bytes of a lower file that are copied for a shared mapping, before anybody writes to it.
+const MIRRORED: u64 = 1024 * 1024;
 /// Bytes copied at once.
 const CHUNK: usize = 256 * 1024;
 
@@ -25,6 +27,13 @@ pub(crate) enum Bytes {
     Fd(Arc<OwnedFd>, u64),
 }
 
+/// A memfd with the lower's bytes.
+pub(crate) struct Mirror {
+    both: Arc<OwnedFd>,
+    read_only: Arc<OwnedFd>,
+    size: u64,
+}
+
 /// Contents of a regular file.
 pub struct Content {
     pub(crate) bytes: Bytes,
@@ -33,13 +42,22 @@ pub struct Content {
     /// The memfd, for those who may only read.
     read_only: Option<Arc<OwnedFd>>,
     charged: u64,
+    /// While the lower's: the same bytes, for mappings that must show what is written later.
+    mirror: Option<Mirror>,
     /// In the file system's list of memfds that may become bytes again.
     listed: bool,
 }
 
 impl Content {
     pub(crate) fn lower() -> Content {
-        Content { bytes: Bytes::Lower, seals: F_SEAL_SEAL, read_only: None, charged: 0, listed: false }
+        Content {
+            bytes: Bytes::Lower,
+            seals: F_SEAL_SEAL,
+            read_only: None,
+            charged: 0,
+            mirror: None,
+            listed: false,
+        }
     }
 
     pub(crate) fn empty() -> Content {
@@ -48,6 +66,7 @@ impl Content {
             seals: F_SEAL_SEAL,
             read_only: None,
             charged: 0,
+            mirror: None,
             listed: false,
         }
     }
@@ -85,6 +104,11 @@ impl Content {
 
     /// Takes the bytes of `lower`, of which there are `size`.
     pub(crate) fn copy_up(&mut self, fs: &MemFs, lower: &OwnedFd, size: u64) -> SysResult<()> {
+        if let Some(mirror) = self.mirror.take() {
+            self.read_only = Some(mirror.read_only);
+            self.bytes = Bytes::Fd(mirror.both, mirror.size);
+            return Ok(());
+        }
         fs.charge(size)?;
         let copied = if size <= IN_MEMORY {
             Bytes::Memory(read_all(lower, size)?)
@@ -109,6 +133,29 @@ impl Content {
         Ok(())
     }
 
+    /// What a shared mapping of the lower's bytes maps, so that it shows what is written later. None if they are too many, or
+    /// no longer the lower's.
+    pub(crate) fn mirrored(&mut self, fs: &MemFs, lower: &OwnedFd, size: u64) -> Option<Arc<OwnedFd>> {
+        if !self.is_lower() || size > MIRRORED {
+            return None;
+        }
+        if self.mirror.is_none() {
+            fs.charge(size).ok()?;
+            let made = (|| {
+                let memory = memory::new()?;
+                write_all(&memory.both, &read_all(lower, size)?, 0)?;
+                SysResult::Ok(memory)
+            })();
+            let Ok(memory) = made else {
+                fs.release(size);
+                return None;
+            };
+            self.charged = size;
+            self.mirror = Some(Mirror { both: memory.both, read_only: memory.read_only, size });
+        }
+        self.mirror.as_ref().map(|mirror| mirror.read_only.clone())
+    }
+
     /// The memfd, made from the bytes in memory if need be. None while the lower's.
     pub(crate) fn host(&mut self) -> SysResult<Option<Arc<OwnedFd>>> {
         match &self.bytes {
@@ -128,12 +175,21 @@ impl Content {
 
     /// Whether it is a memfd that [`Content::rest`] may end and that nobody has listed for it. It counts as listed then.
     pub(crate) fn lists(&mut self) -> bool {
-        let small = matches!(&self.bytes, Bytes::Fd(_, size) if *size <= IN_MEMORY);
+        let small = self.mirror.is_some() || matches!(&self.bytes, Bytes::Fd(_, size) if *size <= IN_MEMORY);
         small && self.seals == F_SEAL_SEAL && !std::mem::replace(&mut self.listed, true)
     }
 
     /// Makes bytes of a small memfd that nobody maps or uses any more: descriptors are few. True if it stays a memfd.
-    pub(crate) fn rest(&mut self) -> bool {
+    pub(crate) fn rest(&mut self, fs: &MemFs) -> bool {
+        if let Some(mirror) = &self.mirror {
+            if Arc::strong_count(&mirror.read_only) > 1 {
+                return true;
+            }
+            self.mirror = None;
+            fs.release(std::mem::take(&mut self.charged));
+            self.listed = false;
+            return false;
+        }
         let (Bytes::Fd(fd, size), seals) = (&self.bytes, self.seals) else {
             self.listed = false;
             return false;

@@ -22,11 +22,12 @@ pub(super) enum Slot {
 #[derive(Default)]
 pub(super) struct Names {
     slots: BTreeMap<Box<[u8]>, Slot>,
-    subdirs: u64,
+    /// Directories in it, beyond those of the lower.
+    subdirs: i64,
 }
 
 impl Names {
-    pub(super) fn subdirs(&self) -> u64 {
+    pub(super) fn subdirs(&self) -> i64 {
         self.subdirs
     }
 
@@ -39,9 +40,8 @@ impl Names {
     }
 
     pub(super) fn pin(&mut self, name: Box<[u8]>, node: Arc<Node>) {
-        if !self.slots.contains_key(&name) {
-            self.put(name, node, true);
-        }
+        // It is in the directory already, as the lower's.
+        self.slots.entry(name).or_insert_with(|| slot(node, true));
     }
 
     fn put(&mut self, name: Box<[u8]>, node: Arc<Node>, covers: bool) {
@@ -55,12 +55,14 @@ impl Names {
         }
     }
 
-    /// Takes a name out, leaving a whiteout where the lower has it.
-    fn take(&mut self, name: &[u8], covers: bool) {
-        let old = if covers { self.slots.insert(name.into(), Slot::White) } else { self.slots.remove(name) };
-        if let Some(Slot::Here { node, .. }) = old
-            && node.is_dir()
-        {
+    /// Takes a name out, leaving a whiteout where the lower has it. `dir`: it is a directory's.
+    fn take(&mut self, name: &[u8], covers: bool, dir: bool) {
+        if covers {
+            self.slots.insert(name.into(), Slot::White);
+        } else {
+            self.slots.remove(name);
+        }
+        if dir {
             self.subdirs = self.subdirs.saturating_sub(1);
         }
     }
@@ -196,19 +198,26 @@ impl Node {
                 return Err(Errno::ENOENT.into());
             }
             let covers = names.covers(name, self.lower.is_some());
-            names.take(name, covers);
+            names.take(name, covers, node.is_dir());
         }
         self.modified()?;
-        node.dropped()
+        node.dropped(self, name)
     }
 
-    /// A name of this node went away.
-    fn dropped(&self) -> SysResult<()> {
-        // Pinning must not bring the name back.
-        self.pin_root();
+    /// This name of the node, in `dir`, went away.
+    fn dropped(&self, dir: &Node, name: &[u8]) -> SysResult<()> {
+        {
+            let mut up = self.up.lock();
+            if up.as_ref().is_some_and(|(at, known)| std::ptr::eq(&**at, dir) && **known == *name) {
+                *up = None;
+                // Pinning must not bring the name back.
+                self.pin_root();
+            }
+        }
         self.linked(false)?;
         if self.is_dir() || self.attr()?.nlink == 0 {
             *self.up.lock() = None;
+            self.let_go();
         }
         Ok(())
     }
@@ -277,7 +286,7 @@ impl Node {
             Some(target) if exchange => {
                 from_names.put(name.into(), target.clone(), from_covers);
             }
-            _ => from_names.take(name, from_covers),
+            _ => from_names.take(name, from_covers, node.is_dir()),
         }
         to_names.as_mut().unwrap_or(&mut from_names).put(to_name.into(), node.clone(), to_covers);
         drop(to_names);
@@ -285,7 +294,7 @@ impl Node {
         *node.up.lock() = Some((to.clone(), to_name.into()));
         match target {
             Some(target) if exchange => *target.up.lock() = Some((this, name.into())),
-            Some(target) => target.dropped()?,
+            Some(target) => target.dropped(&to, to_name)?,
             None => {}
         }
         Ok(())

@@ -96,7 +96,17 @@ impl FileOps for MemFile {
         if shared && prot & PROT_WRITE != 0 && content.seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) != 0 {
             return Err(Errno::EPERM.into());
         }
-        let fd = content.mapped(shared && file.writable())?;
+        let mirror = match &self.lower {
+            Some(lower) if shared && content.is_lower() => {
+                let size = rustix::fs::fstat(lower)?.st_size;
+                content.mirrored(&self.node.fs, lower, u64::try_from(size).unwrap_or(u64::MAX))
+            }
+            _ => None,
+        };
+        let fd = match mirror {
+            None => content.mapped(shared && file.writable())?,
+            mirror => mirror,
+        };
         drop(content);
         self.node.list_memfd();
         Ok(Mapping::Host(fd.or_else(|| self.lower.clone()).ok_or(Errno::ENODEV)?))

@@ -3,8 +3,8 @@
 //! A [`Node`] with a `lower` inode shows that one until it is changed. A changed node is *pinned*: its directory's
 //! table holds it, and so on up to the root. A table entry hides the lower name; a whiteout hides it without another.
 //! Inode numbers are the lower's where there is one, whatever happens to the node later. A directory that is renamed takes
-//! its lower with it, so renames cost nothing. As with overlayfs, two hard links of the lower part ways when one is
-//! changed.
+//! its lower with it, so renames cost nothing. All names of a
+//! lower file are one node while programs run; what is exported has the names alone by which it was changed.
 //!
 //! That a node which is not pinned exists only once is the dentry tree's doing: see [`crate::vfs::dentry`].
 
@@ -13,6 +13,7 @@ mod content;
 mod dir;
 mod file;
 mod kept;
+mod linked;
 mod node;
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,7 @@ pub struct MemFs {
     memfds: Lock<Memfds>,
     /// Set if it is written down while programs change it.
     kept: OnceLock<Arc<Kept>>,
+    linked: linked::Linked,
 }
 
 /// Small files that were mapped, in memfds therefore. Each costs two descriptors of the sentry's, of which the host gives
@@ -84,6 +86,7 @@ impl MemFs {
             magic: if overlay { OVERLAYFS_SUPER_MAGIC } else { TMPFS_MAGIC },
             memfds: Lock::new(Level::Inode, Memfds { nodes: Vec::new(), bound: FEW_MEMFDS }),
             kept: OnceLock::new(),
+            linked: Default::default(),
         }
     }
 
@@ -98,7 +101,7 @@ impl MemFs {
         drop(memfds);
         let kept: Vec<_> = all
             .into_iter()
-            .filter(|node| node.upgrade().is_some_and(|node| node.content.lock().rest()))
+            .filter(|node| node.upgrade().is_some_and(|node| node.content.lock().rest(self)))
             .collect();
         let mut memfds = self.memfds.lock();
         memfds.nodes.extend(kept);

@@ -125,11 +125,35 @@ impl Node {
         Self::build(fs, (fs.dev, ino, kind), None, meta, Content::empty(), link, None, true)
     }
 
-    /// A node over a lower one, found at `up`.
+    /// A node over a lower one, found at `up`. All names of a lower file are one node.
     pub(super) fn over(fs: &Arc<MemFs>, lower: Arc<dyn Inode>, up: Up) -> SysResult<Arc<Node>> {
         let attr = lower.attr()?;
         let id = (attr.dev, attr.ino, attr.mode & S_IFMT);
-        Ok(Self::build(fs, id, Some(lower), Meta::default(), Content::lower(), Vec::new(), up, false))
+        let make =
+            |up| Self::build(fs, id, Some(lower), Meta::default(), Content::lower(), Vec::new(), up, false);
+        if attr.nlink < 2 || id.2 == S_IFDIR {
+            return Ok(make(up));
+        }
+        let (node, known) = fs.linked.find(id, || make(up.clone()));
+        if known {
+            let mut now = node.up.lock();
+            // The name that it was known by is gone: what is done to it from now on lasts by this one.
+            if now.is_none() && up.is_some() {
+                *now = up;
+                node.pinned.store(false, Ordering::Release);
+            }
+        }
+        Ok(node)
+    }
+
+    /// Whether a name of the lower's was found before by another name.
+    fn is_linked(&self, nlink: u64) -> bool {
+        nlink > 1 && self.kind != S_IFDIR
+    }
+
+    /// It has no names any more.
+    pub(super) fn let_go(&self) {
+        self.fs.linked.forget((self.dev, self.ino, self.kind));
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -187,12 +211,18 @@ impl Node {
         if let Some(lower) = lower
             && !meta.own
         {
+            if self.is_linked(lower.nlink)
+                && let Some(me) = self.me.upgrade()
+            {
+                // Its other names find it by this.
+                self.fs.linked.hold((self.dev, self.ino, self.kind), me);
+            }
             *meta = Meta {
                 own: true,
                 mode: lower.mode,
                 uid: lower.uid,
                 gid: lower.gid,
-                nlink: 1,
+                nlink: lower.nlink,
                 atime: lower.atime,
                 mtime: lower.mtime,
                 ctime: lower.ctime,
@@ -234,7 +264,12 @@ impl Node {
         if more {
             self.linkable.store(false, Ordering::Relaxed);
         }
-        meta.nlink = if more { meta.nlink.saturating_add(1) } else { meta.nlink.saturating_sub(1) };
+        meta.nlink = match more {
+            true => meta.nlink.saturating_add(1),
+            // A directory has one name.
+            false if self.kind == S_IFDIR => 0,
+            false => meta.nlink.saturating_sub(1),
+        };
         meta.ctime = FileTime::now();
         Ok(())
     }
@@ -316,6 +351,8 @@ impl Drop for Node {
         self.fs.release(self.content.lock().charged());
         if self.lower.is_none() {
             self.fs.release_inode();
+        } else {
+            self.fs.linked.dropped((self.dev, self.ino, self.kind));
         }
     }
 }
@@ -367,8 +404,10 @@ impl Inode for Node {
             }
             S_IFDIR => {
                 let names = self.names.lock();
-                if self.lower.is_none() && attr.nlink > 0 {
-                    attr.nlink = names.subdirs().saturating_add(2);
+                let first = if self.lower.is_none() { 2 } else { attr.nlink };
+                // Of file systems that do not count, 1 says so.
+                if attr.nlink > 0 && first > 1 {
+                    attr.nlink = first.saturating_add_signed(names.subdirs());
                 }
                 attr.size =
                     if self.lower.is_none() { names.len().saturating_mul(20) } else { attr.size.max(4096) };
