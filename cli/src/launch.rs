@@ -196,7 +196,8 @@ fn most_tasks() -> usize {
     if !geteuid().is_root() {
         host = host.min(getrlimit(Resource::Nproc).current.unwrap_or(host));
     }
-    let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX).saturating_sub(512);
+    let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let files = files.saturating_sub(sentry::fs::gofer::kept_files(files).saturating_add(256));
     usize::try_from(host.min(files) / 3).unwrap_or(usize::MAX).clamp(64, 32768)
 }
 

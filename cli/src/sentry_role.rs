@@ -111,16 +111,17 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     let sandbox = Sandbox {
         platform: platform.clone(),
         client: Arc::new(gofer::Client::new(lanes)),
-        mounts: setup.mounts,
         stdio,
         tty: setup.tty.map(take).transpose()?,
         wanted: Wanted { report: report.is_some(), trace: setup.trace.map(take).transpose()? },
         config: Config {
             cpus: crate::processors(),
             max_tasks: setup.tasks,
+            kept_files: kept_files(setup.mounts.len()),
             speculation: speculation(),
             ..Config::default()
         },
+        mounts: setup.mounts,
     };
     // The filter judges the sentry before it has read a byte of the guest's.
     sentryfilter::install(setup.platform == "ptrace")
@@ -376,6 +377,12 @@ fn raise_descriptor_limit() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     // A limit may always be raised to its maximum.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// Of each mount.
+fn kept_files(mounts: usize) -> usize {
+    let all = sentry::fs::gofer::kept_files(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
+    usize::try_from(all).unwrap_or(256) / mounts.max(1)
 }
 
 /// Says what was killed from outside, and ends the sandbox. Several threads may hear of it: one speaks.

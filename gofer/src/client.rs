@@ -174,6 +174,29 @@ impl Client {
         }
     }
 
+    /// Opens files of a directory for reading, at most [`crate::protocol::MAX_OPEN`]: one entry for each name, `None` for what
+    /// cannot be had that way.
+    pub fn open_many(&self, dir: NodeId, names: &[&[u8]]) -> Result<Vec<Option<(OwnedFd, Step)>>> {
+        let request = Request::OpenMany { dir, names: names.iter().map(|name| Bytes::from(*name)).collect() };
+        let mut lane = self.lane()?;
+        let (response, last) =
+            if self.hand_off { lane.hand_off(&request) } else { lane.round_trip(&request) }?;
+        let steps = match response {
+            Response::OpenedMany(steps) if steps.len() == names.len() => steps,
+            Response::Fault(fault) => return Err(fault.into()),
+            _ => return Err(GoferError::Gone),
+        };
+        let mut fds = lane.fds.drain(..).chain(last);
+        let mut files = Vec::with_capacity(steps.len());
+        for step in steps {
+            files.push(match step {
+                Some(step) => Some((fds.next().ok_or(GoferError::Gone)?, step)),
+                None => None,
+            });
+        }
+        Ok(files)
+    }
+
     /// Makes a regular file that did not exist (`EEXIST` if it did) and opens it.
     pub fn create(
         &self,

@@ -6,8 +6,8 @@
 //! thread at its other end; one message is one packet. On a lane the client sends one [`Request`] and
 //! receives exactly one [`Response`] before it sends the next, so messages need no number. All lanes of
 //! a connection share one table of nodes. A packet is at most [`MAX_MESSAGE`] bytes, encoded by
-//! [`crate::codec`]. A request never carries a descriptor. A response carries at most one, and
-//! that to [`Request::Memory`] two, by `SCM_RIGHTS`, exactly where its type says so. A request that does not decode closes the lane; the end of
+//! [`crate::codec`]. A request never carries a descriptor. A response carries at most one, that to
+//! [`Request::Memory`] two and that to [`Request::OpenMany`] one for each file, by `SCM_RIGHTS`, exactly where its type says so. A request that does not decode closes the lane; the end of
 //! every lane ends the gofer.
 //!
 //! # Nodes
@@ -55,6 +55,8 @@ pub const MAX_NAME: usize = 255;
 pub const MAX_WALK: usize = 64;
 /// The most watches of a connection; more is `ENOSPC`.
 pub const MAX_WATCHES: usize = 8192;
+/// The most names of one `OpenMany`: their descriptors fit one packet.
+pub const MAX_OPEN: usize = 64;
 /// The most nodes of one `Forget`.
 pub const MAX_FORGET: usize = 4096;
 /// The largest value of an extended attribute (`XATTR_SIZE_MAX`).
@@ -212,6 +214,9 @@ pub enum Request {
     SetAttr { node: NodeId, set: SetAttr },
     /// → `Opened`, with a descriptor
     Open { node: NodeId, flags: OpenFlags },
+    /// Walks to each of at most [`MAX_OPEN`] names in `dir` and opens it for reading. What is no regular file, or cannot be
+    /// had, is passed over: asked for by itself it gives the reason. → `OpenedMany`, with a descriptor for each step in it
+    OpenMany { dir: NodeId, names: Vec<Bytes> },
     /// Makes a regular file, `O_EXCL`. → `Created`, with a descriptor
     Create { dir: NodeId, name: Bytes, new: NewInode, flags: OpenFlags },
     /// Makes a regular file without a name (`O_TMPFILE`), which `Link` may name later. → `Created`, with a descriptor
@@ -380,6 +385,8 @@ pub enum Response {
     Attr(Attr),
     /// With a descriptor of a regular file; its attributes from that descriptor.
     Opened(Attr),
+    /// To `OpenMany`: one for each name. With as many descriptors as there are steps, in their order.
+    OpenedMany(Vec<Option<Step>>),
     /// With a descriptor of a new regular file.
     Created(Step),
     /// To `Symlink`, `Mkdir`, `Mknod`.

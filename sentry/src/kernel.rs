@@ -68,6 +68,8 @@ pub struct Config {
     pub max_tasks: usize,
     /// Processors that the guest sees.
     pub cpus: usize,
+    /// Host files of each of the gofer's mounts that stay open after their use.
+    pub kept_files: usize,
     /// What the host says of speculation (PR_GET_SPECULATION_CTRL): store bypass, indirect branches, L1D flush.
     pub speculation: [u8; 3],
 }
@@ -75,6 +77,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         // Programs ask for the address of their host's name: every hosts file has this one.
-        Config { hostname: "localhost".into(), max_tasks: 32768, cpus: 1, speculation: [0; 3] }
+        let hostname = "localhost".into();
+        Config { hostname, max_tasks: 32768, cpus: 1, kept_files: 256, speculation: [0; 3] }
     }
 }

@@ -547,6 +547,26 @@ fn host_calls(c: &Ctx) -> Result<(), Failed> {
     }
 }
 
+/// Files that are read one after the other, and names that are looked for, cost no round trip each.
+fn gofer_is_asked_for_many(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    for i in 0..200 {
+        std::fs::write(s.path(&format!("file-{i:03}")), format!("{i}\n"))?;
+    }
+    let path = s.path("report.json");
+    let text = format!(
+        "cd {}; n=0; for f in file-*; do read x <$f; n=$((n+x)); done; echo $n; \
+         for f in file-*; do [ -e no-$f ] && echo there; done; cat file-* | sort -n | tail -n 1",
+        s.path("")
+    );
+    let o = c.sh(&["--host-calls", "--report", &path], &text);
+    expect(&o, 0, "19900\n199\n")?;
+    let r = report(&s, &o)?;
+    let trips = r["host_calls"]["gofer"]["recvmsg"].as_u64().unwrap_or(0);
+    // 200 files and 200 names that are not there; some 60 are the shell's and the programs' own.
+    if trips == 0 || trips > 140 { Err(format!("{trips} requests").into()) } else { Ok(()) }
+}
+
 fn process_isolation(c: &Ctx) -> Result<(), Failed> {
     // The host's processes cannot be seen or signalled.
     let me = std::process::id();
@@ -576,6 +596,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("closed_stdout", closed_stdout),
     ("report_schema", report_schema),
     ("host_calls", host_calls),
+    ("gofer_is_asked_for_many", gofer_is_asked_for_many),
     ("process_isolation", process_isolation),
 ];
 

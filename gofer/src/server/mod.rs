@@ -125,6 +125,7 @@ impl Server {
     pub(crate) fn answer(&self, request: &Request) -> (Response, Vec<OwnedFd>) {
         let answer = match request {
             Request::Memory => self.memory(),
+            Request::OpenMany { dir, names } => self.open_many(*dir, names),
             other => self.dispatch(other).map(|(response, fd)| (response, fd.into_iter().collect())),
         };
         answer.unwrap_or_else(|failure| (Response::Fault(self.fault(failure)), Vec::new()))
@@ -167,8 +168,8 @@ impl Server {
             Request::Watch { node, events } => self.watch(*node, *events),
             Request::Unwatch { watch } => self.unwatch(*watch),
             Request::Forget { nodes } => self.forget(nodes),
-            // Answered with two descriptors, before.
-            Request::Memory => Err(Errno::INVAL.into()),
+            // Answered with several descriptors, before.
+            Request::Memory | Request::OpenMany { .. } => Err(Errno::INVAL.into()),
         }
     }
 

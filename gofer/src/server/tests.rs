@@ -17,6 +17,7 @@ use crate::config::{GoferConfig, HideRule, Mount};
 use crate::exports::unconfined;
 use crate::protocol::*;
 
+mod many;
 mod trees;
 
 const READ: OpenFlags = OpenFlags { read: true, write: false, append: false, truncate: false };

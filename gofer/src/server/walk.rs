@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use crate::protocol::{
-    Attr, Bytes, Fault, MAX_NAME, MAX_WALK, NodeId, OpenFlags, Response, Step, WalkEnd, Walked,
+    Attr, Bytes, Fault, MAX_NAME, MAX_OPEN, MAX_WALK, NodeId, OpenFlags, Response, Step, WalkEnd, Walked,
 };
 
 use super::attr::read_attr;
@@ -59,6 +59,50 @@ impl Server {
             Some(Err(errno)) => (Some(Err(errno.raw_os_error())), None),
         };
         Ok((Response::Walked(Walked { steps, end, opened }), fd))
+    }
+
+    /// Opens several names of a directory for reading; those that are no regular files, or fail, are left out.
+    pub(super) fn open_many(
+        &self,
+        dir: NodeId,
+        names: &[Bytes],
+    ) -> Result<(Response, Vec<OwnedFd>), Failure> {
+        let dir = self.nodes.dir(dir)?;
+        if names.len() > MAX_OPEN {
+            return Err(Errno::INVAL.into());
+        }
+        let names = names.iter().map(component).collect::<Result<Vec<CString>, Errno>>()?;
+        let flags = OpenFlags { read: true, ..OpenFlags::default() };
+        let open = |name| {
+            let mut reached = self.step(&dir, name).ok()?;
+            let (fd, attr) = self.open_node(&reached.node, flags).ok()?;
+            reached.attr = attr;
+            Some((reached, fd))
+        };
+        let found: Vec<_> = names.iter().map(open).collect();
+        let mut there = Vec::with_capacity(found.len());
+        let (mut reached, mut fds) = (Vec::new(), Vec::new());
+        for found in found {
+            there.push(found.is_some());
+            if let Some((step, fd)) = found {
+                reached.push(step);
+                fds.push(fd);
+            }
+        }
+        self.fill_owners(&mut reached);
+        let mut found = reached.into_iter().zip(fds);
+        let (mut steps, mut fds) = (Vec::with_capacity(names.len()), Vec::new());
+        for there in there {
+            let step = match if there { found.next() } else { None } {
+                Some((Reached { node, attr, link }, fd)) => self.nodes.add(node).ok().map(|node| {
+                    fds.push(fd);
+                    Step { node, attr, link }
+                }),
+                None => None,
+            };
+            steps.push(step);
+        }
+        Ok((Response::OpenedMany(steps), fds))
     }
 
     pub(super) fn readlink(&self, node: NodeId) -> Answer {

@@ -1,7 +1,9 @@
 //! Host files, served by the gofer.
 //!
 //! On a read-only mount everything is remembered: attributes, links, directories, and a read descriptor for each file
-//! that was opened lately. On a writable mount attributes are asked again, and names are believed for a moment only.
+//! that was opened lately; `ahead` asks for some of it before the guests do. On a writable mount attributes are asked again, and names are believed for a moment only.
+
+mod ahead;
 
 use crate::fail::{Denial, Fail, SysResult};
 use crate::fs::hostfile::HostFile;
@@ -14,20 +16,19 @@ use crate::vfs::inode::{
     Caching, Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs, downcast,
 };
 use crate::vfs::text::Busy;
+use ahead::{Ahead, Listing};
 use gofer::protocol::{self, NewInode, NodeId, NodeKind, RenameMode, Step, WalkEnd, XattrMode};
 use gofer::{Client, GoferError};
 use rustix::fd::OwnedFd;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
 use syscall_table::abi::{S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK};
 use syscall_table::errno::Errno;
 
-/// Read descriptors kept open beyond the guests' own.
-const KEPT_FDS: usize = 256;
 /// Nodes given back in one request.
 const FORGET: usize = 512;
 /// A removed file of so many bytes is given back at once.
@@ -41,6 +42,10 @@ pub struct GoferFs {
     writable: bool,
     forgotten: parking_lot::Mutex<Vec<NodeId>>,
     open: parking_lot::Mutex<VecDeque<Weak<GoferInode>>>,
+    /// Descriptors kept open beyond the guests' own.
+    kept_fds: usize,
+    /// Directories with files opened ahead, oldest first.
+    ahead: parking_lot::Mutex<VecDeque<Weak<GoferInode>>>,
     /// Something large was removed: what is forgotten is given back with the next look.
     hurry: AtomicBool,
     /// Whose unused names are forgotten when the gofer has no room for more nodes.
@@ -59,16 +64,14 @@ pub struct GoferInode {
     read_fd: parking_lot::Mutex<Option<Arc<OwnedFd>>>,
     write_fd: parking_lot::Mutex<Option<Arc<OwnedFd>>>,
     listing: parking_lot::Mutex<Option<Arc<Listing>>>,
+    /// Names of it asked for one by one.
+    asked: AtomicU32,
+    ahead: parking_lot::Mutex<Ahead>,
     attached: Lock<Option<Arc<dyn Any + Send + Sync>>>,
     busy: Busy,
     /// On a read-only mount: what was found.
     caps: OnceLock<Option<Vec<u8>>>,
     me: Weak<GoferInode>,
-}
-
-struct Listing {
-    listed: Arc<Vec<Listed>>,
-    attrs: HashMap<Box<[u8]>, Option<protocol::Attr>>,
 }
 
 /// A gofer's failure as a guest's. The path of a denial is filled in by the walk.
@@ -126,6 +129,8 @@ impl GoferFs {
             writable: attached.writable,
             forgotten: parking_lot::Mutex::new(Vec::new()),
             open: parking_lot::Mutex::new(VecDeque::new()),
+            kept_fds: kernel.config.kept_files,
+            ahead: parking_lot::Mutex::new(VecDeque::new()),
             hurry: AtomicBool::new(false),
             kernel: Arc::downgrade(kernel),
         });
@@ -159,6 +164,8 @@ impl GoferFs {
             read_fd: parking_lot::Mutex::new(None),
             write_fd: parking_lot::Mutex::new(None),
             listing: parking_lot::Mutex::new(None),
+            asked: AtomicU32::new(0),
+            ahead: parking_lot::Mutex::default(),
             attached: Lock::new(Level::Inode, None),
             busy: Busy::default(),
             caps: OnceLock::new(),
@@ -199,10 +206,17 @@ impl GoferFs {
 
 impl Drop for GoferInode {
     fn drop(&mut self) {
+        let ahead = std::mem::take(self.ahead.get_mut());
+        self.fs.give_up(ahead);
         if let Some(node) = self.node.get() {
             self.fs.forgotten.lock().push(*node);
         }
     }
+}
+
+/// How many host files a sandbox keeps open after their use, of the descriptors that the sentry may have.
+pub fn kept_files(descriptors: u64) -> u64 {
+    (descriptors / 8).clamp(256, 4096)
 }
 
 impl GoferInode {
@@ -214,16 +228,19 @@ impl GoferInode {
         let (dir, name) = self.found_at.as_ref().ok_or(Errno::EIO)?;
         let parent = dir.node()?;
         let step = self.fs.ask(|client| client.lookup(parent, name))?;
-        if step.attr.mode & S_IFMT != self.kind {
-            return Err(Errno::ESTALE.into());
-        }
-        if let Some(target) = step.link {
+        self.becomes(step)
+    }
+
+    /// The gofer's answer to its name.
+    fn becomes(&self, step: Step) -> SysResult<NodeId> {
+        if self.node.get().is_some() || step.attr.mode & S_IFMT != self.kind {
+            self.fs.forgotten.lock().push(step.node);
+        } else if self.node.set(step.node).is_err() {
+            self.fs.forgotten.lock().push(step.node);
+        } else if let Some(target) = step.link {
             let _ = self.link.set(target.0);
         }
-        if self.node.set(step.node).is_err() {
-            self.fs.forgotten.lock().push(step.node);
-        }
-        self.node.get().copied().ok_or(Errno::EIO.into())
+        self.node.get().copied().ok_or(Errno::ESTALE.into())
     }
 
     /// Whether changes pass through to the host.
@@ -253,6 +270,16 @@ impl GoferInode {
         if let Some(fd) = slot.lock().clone() {
             return Ok(fd);
         }
+        if let (false, false, Some((dir, name))) = (write, self.fs.writable, &self.found_at)
+            && let Some((fd, step)) = dir.open_child(name)?
+        {
+            let now = step.attr;
+            self.becomes(step)?;
+            *self.attr.lock() = now;
+            let fd = Arc::new(fd);
+            self.keep(slot, &fd);
+            return Ok(fd);
+        }
         let flags = protocol::OpenFlags { read: true, write, ..Default::default() };
         let node = self.node()?;
         let opened = match self.fs.ask(|client| client.open(node, flags)) {
@@ -274,7 +301,7 @@ impl GoferInode {
         *slot.lock() = Some(fd.clone());
         let mut open = self.fs.open.lock();
         open.push_back(self.me.clone());
-        let old = if open.len() > KEPT_FDS { open.pop_front() } else { None };
+        let old = if open.len() > self.fs.kept_fds { open.pop_front() } else { None };
         drop(open);
         if let Some(old) = old.and_then(|old| old.upgrade()).filter(|old| !std::ptr::eq(&**old, self)) {
             let fds = (old.read_fd.lock().take(), old.write_fd.lock().take());
@@ -307,14 +334,15 @@ impl GoferInode {
         }
         let node = self.node()?;
         let mut listed = Vec::new();
-        let mut attrs = HashMap::new();
+        let mut names = HashMap::new();
         let mut cursor = 0;
         loop {
             let page = self.fs.client.read_dir(node, cursor, !self.fs.writable).map_err(fail)?;
             for entry in page.entries {
                 let name: Box<[u8]> = entry.name.0.into();
                 if !self.fs.writable {
-                    attrs.insert(name.clone(), entry.attr);
+                    let at = u32::try_from(listed.len()).map_err(|_| Errno::EOVERFLOW)?;
+                    names.insert(name.clone(), (at, entry.attr));
                 }
                 listed.push(Listed { name, ino: entry.ino, kind: entry.kind });
             }
@@ -324,7 +352,7 @@ impl GoferInode {
                 _ => break,
             }
         }
-        let listing = Arc::new(Listing { listed: Arc::new(listed), attrs });
+        let listing = Arc::new(Listing::new(listed, names));
         if !self.fs.writable && listing.listed.len() <= KEPT_LIST {
             *self.listing.lock() = Some(listing.clone());
         }
@@ -334,19 +362,24 @@ impl GoferInode {
     /// What a kept listing says of a name. None: ask.
     fn listed(&self, name: &[u8]) -> Option<SysResult<Arc<dyn Inode>>> {
         let listing = self.listing.lock().clone()?;
-        match listing.attrs.get(name) {
+        match listing.attr(name) {
             None => Some(Err(Errno::ENOENT.into())),
             // Hidden names have no attributes: asking gives the denial.
             Some(None) => None,
             Some(Some(attr)) => {
+                let attr = *attr;
                 let found_at = Some((self.me.upgrade()?, name.into()));
-                Some(Ok(self.fs.build(OnceLock::new(), found_at, *attr, OnceLock::new())))
+                Some(Ok(self.fs.build(OnceLock::new(), found_at, attr, OnceLock::new())))
             }
         }
     }
 
     fn walk(&self, names: &[&[u8]]) -> Found {
         self.fs.give_back(FORGET);
+        if !self.fs.writable && self.is_popular() {
+            // What it cannot list it asks for.
+            let _ = self.read_all();
+        }
         if let Some(first) = names.first()
             && let Some(answer) = self.listed(first)
         {
@@ -355,19 +388,7 @@ impl GoferInode {
                 Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
             };
         }
-        let walk = self.node().and_then(|node| {
-            self.fs.ask(|client| {
-                let walk = client.walk(node, names, None)?;
-                match walk.end {
-                    // Nothing was reached: as a failure of the whole, to be asked again.
-                    WalkEnd::Failed(protocol::Fault::Errno(errno)) if walk.steps.is_empty() => {
-                        Err(GoferError::Errno(errno))
-                    }
-                    _ => Ok(walk),
-                }
-            })
-        });
-        match walk {
+        match self.walk_on(names) {
             Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
             Ok(walk) => Found {
                 inodes: walk.steps.into_iter().map(|step| self.fs.inode(step) as Arc<dyn Inode>).collect(),
@@ -377,6 +398,30 @@ impl GoferInode {
                 },
             },
         }
+    }
+
+    /// Asks for names below. A directory that is known from a listing only is walked into with the same message.
+    fn walk_on(&self, names: &[&[u8]]) -> SysResult<gofer::client::Walk> {
+        let (start, own) = match (self.node.get(), &self.found_at) {
+            (Some(node), _) => (*node, None),
+            (None, Some((dir, name))) => (dir.node()?, Some(&**name)),
+            (None, None) => return Err(Errno::EIO.into()),
+        };
+        let all: Vec<&[u8]> = own.into_iter().chain(names.iter().copied()).collect();
+        let mut walk = self.fs.ask(|client| {
+            let walk = client.walk(start, &all, None)?;
+            match walk.end {
+                // Nothing was reached: as a failure of the whole, to be asked again.
+                WalkEnd::Failed(protocol::Fault::Errno(errno)) if walk.steps.is_empty() => {
+                    Err(GoferError::Errno(errno))
+                }
+                _ => Ok(walk),
+            }
+        })?;
+        if own.is_some() && !walk.steps.is_empty() {
+            self.becomes(walk.steps.remove(0))?;
+        }
+        Ok(walk)
     }
 
     fn owner_of(other: &Arc<dyn Inode>) -> SysResult<Arc<GoferInode>> {
