@@ -49,7 +49,7 @@ pub const RUNG: u64 = TAILS + GATE_SIZE * SITES;
 /// The shared area.
 pub const CTL: u64 = REGION_START + 0x100_0000;
 /// Bytes of one slot of the shared area: one page of control words, the rest data that travels with calls.
-pub const SLOT_SIZE: u64 = 0x4000;
+pub const SLOT_SIZE: u64 = 0x8000;
 /// Slots in a shared area. Slot 0 is the head (forker), the others belong to tasks.
 pub const SLOTS: u32 = 2048;
 /// Size of the shared area.
@@ -87,17 +87,17 @@ pub const DATA_STRING: u8 = 0x10;
 
 /// Where in a slot the bytes lie that travel with a request; their number is in [`Slot::req_kind`] above [`KIND_BITS`].
 pub const IN_OFFSET: u64 = DATA_OFFSET;
-/// Most of them.
-pub const IN_MAX: u64 = 0x400;
+/// Most of them: what tar writes at once.
+pub const IN_MAX: u64 = 0x2800;
 /// Most of a string.
 pub const STRING_MAX: u64 = 256;
 /// Bits of [`Slot::req_kind`] that name the kind.
 pub const KIND_BITS: u32 = 16;
 /// Where in a slot the pieces lie that are written to guest memory with an answer [`REPLY_DATA`]: each an address and a length,
 /// one word each, and its bytes, filled up to whole words. Behind the last one comes a length of 0.
-pub const OUT_OFFSET: u64 = 0x2000;
-/// Most bytes of all pieces, with addresses and lengths.
-pub const OUT_MAX: u64 = 0x1400;
+pub const OUT_OFFSET: u64 = 0x3800;
+/// Most bytes of all pieces, with addresses and lengths: 16 KiB and some small ones.
+pub const OUT_MAX: u64 = 0x4800;
 
 /// A gate drops memory (MADV_DONTNEED) by the host call itself, if there are answers and [`Head::ask_advice`] is 0.
 pub const KIND_OF_ADVICE: u8 = 11;

@@ -47,6 +47,7 @@ verbs! {
     sched
     overlay
     acl
+    transfers
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

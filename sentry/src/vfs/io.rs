@@ -147,6 +147,24 @@ pub fn gather(cx: &mut Cx, ranges: Ranges<'_>, skip: usize, data: &mut [u8]) -> 
     })
 }
 
+/// As [`gather`], up to what cannot be read: how much came before it.
+///
+/// # Errors
+/// EFAULT when not even the first byte could be read.
+fn gather_some(cx: &mut Cx, ranges: Ranges<'_>, skip: usize, data: &mut [u8]) -> SysResult<usize> {
+    let mut done = 0usize;
+    let result = pieces(ranges, skip, data.len(), |addr, at, len| {
+        let part = data.get_mut(at..at.saturating_add(len)).unwrap_or_default();
+        let got = cx.copy_in_some(addr, part)?;
+        done = done.saturating_add(got);
+        if got < len { Err(Errno::EFAULT.into()) } else { Ok(()) }
+    });
+    match result {
+        Err(fail) if done == 0 => Err(fail),
+        _ => Ok(done),
+    }
+}
+
 /// read, readv, pread, preadv: at the file's position, or at `at`.
 ///
 /// # Errors
@@ -226,8 +244,8 @@ pub fn write(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> S
         while done < count {
             let want = count.saturating_sub(done).min(buffer.len());
             let part = buffer.get_mut(..want).unwrap_or_default();
-            gather(cx, ranges, done, part)?;
-            let written = file.ops.write(cx, file, part, offset)?;
+            let have = gather_some(cx, ranges, done, part)?;
+            let written = file.ops.write(cx, file, part.get(..have).unwrap_or_default(), offset)?;
             done = done.saturating_add(written.count);
             offset = written.end;
             if written.count < want {

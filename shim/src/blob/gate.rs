@@ -19,7 +19,8 @@ const _: () = assert!(CTL + TABLE_OFFSET == 0x7fff_c100_0400 && size_of::<Head>(
 const _: () = assert!(TABLE_OFFSET + SITES * GATE_SIZE <= FILTER_OFFSET && FILTER_OFFSET < SLOT_SIZE);
 const _: () = assert!(CTL + FORMS_OFFSET == 0x7fff_c100_2400 && TABLE_OFFSET + SITES * GATE_SIZE <= FORMS_OFFSET);
 const _: () = assert!(UNITS_OFFSET == FORMS_OFFSET + KINDS && UNITS_OFFSET + KINDS <= FILTER_OFFSET);
-const _: () = assert!(OUT_OFFSET + OUT_MAX <= SLOT_SIZE);
+const _: () = assert!(IN_OFFSET + IN_MAX <= OUT_OFFSET && OUT_OFFSET + OUT_MAX <= SLOT_SIZE);
+const _: () = assert!(CTL.is_multiple_of(1 << 24) && CTL_SIZE.is_multiple_of(1 << 24) && IN_MAX < 1 << (32 - KIND_BITS));
 const _: () = assert!(GATES == 0x7fff_c020_0000 && size_of::<Site>() == 32 && GATE_SIZE == 32);
 
 global_asm!(
@@ -83,7 +84,7 @@ global_asm!(
     "lz_flags_live:",
     "shr rcx, 24",
     "sub rcx, {ctl_high}",
-    "cmp rcx, 1",
+    "cmp rcx, {ctl_more}",
     "ja lz_plain_a",
     "mov gs:[{flags}], rax",
     "lz_flags_saved:",
@@ -94,7 +95,7 @@ global_asm!(
     "rdgsbase rcx",
     "shr rcx, 24",
     "sub rcx, {ctl_high}",
-    "cmp rcx, 1",
+    "cmp rcx, {ctl_more}",
     "ja lz_plain_b",
     "cmp rax, {kinds}",
     "jb lz_common",
@@ -216,6 +217,20 @@ global_asm!(
     "add r11d, 16",
     "test edx, edx",
     "jz lz_out_done",
+    // Long pieces by a string instruction, unless the guest has set the direction flag.
+    "cmp edx, {long}",
+    "jb 8f",
+    "rdgsbase rsi",
+    "lea rsi, [rsi + r11 + {out}]",
+    "mov rcx, rsi",
+    "lodsb",
+    "cmp rsi, rcx",
+    "mov rsi, rcx",
+    "jb 8f",
+    "mov ecx, edx",
+    "rep movsb",
+    "jmp 7f",
+    "8:",
     "xor ecx, ecx",
     "cmp edx, 8",
     "jb 4f",
@@ -419,6 +434,19 @@ global_asm!(
     "lea ecx, [rdx - 1]",
     "cmp ecx, {in_max}",
     "jae lz_data_none",
+    "cmp edx, {long}",
+    "jb 5f",
+    "mov rcx, rsi",
+    "lodsb",
+    "cmp rsi, rcx",
+    "mov rsi, rcx",
+    "jb 5f",
+    "rdgsbase rdi",
+    "add rdi, {inward}",
+    "mov ecx, edx",
+    "rep movsb",
+    "jmp 9f",
+    "5:",
     "xor ecx, ecx",
     "cmp edx, 8",
     "jb 4f",
@@ -485,6 +513,8 @@ global_asm!(
     "lz_light_end:",
     sites = const SITES,
     ctl_high = const CTL >> 24,
+    ctl_more = const (CTL_SIZE >> 24) - 1,
+    long = const LONG,
     kinds = const KINDS,
     kinds_of_calls = sym KINDS_OF_CALLS,
     flags = const offset_of!(Slot, light_flags),
@@ -536,6 +566,8 @@ pub static KINDS_OF_CALLS: [u8; KINDS as usize] = kinds();
 /// MADV_DONTNEED
 pub const DONTNEED: u64 = 4;
 const ZERO_FLAG: u64 = 0x40;
+/// From so many bytes on `rep movsb` is faster than a loop: it fetches lines from the other processor side by side.
+const LONG: u64 = 256;
 /// Looks at the poller's answer this often before ringing; about 100 us.
 const SPINS: u32 = 2_000;
 

@@ -14,6 +14,24 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64};
 
+/// Copies bytes from or to shared memory, which the guest may change meanwhile: any bytes are good, and the compiler
+/// makes no assumption of what it cannot see. The processor fetches lines that another one has side by side.
+///
+/// # Safety
+/// `len` bytes are mapped at both places, for writing at `to`.
+unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: as the caller says; the ABI has the direction flag clear.
+    unsafe {
+        std::arch::asm!(
+            "rep movsb",
+            inout("rcx") len => _,
+            inout("rdi") to => _,
+            inout("rsi") from => _,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
 /// A mapped shared area.
 pub struct Ctl {
     map: MmapRaw,
@@ -62,6 +80,26 @@ impl Ctl {
         let words = unsafe { &*self.map.as_mut_ptr().add(at as usize).cast::<Words>() };
         let skip = offset.saturating_sub(layout::DATA_OFFSET) / 8;
         words.get(skip as usize..).unwrap_or_default()
+    }
+
+    /// A copy of bytes of a slot's data area, from this offset in the slot on; as many as there are up to the slot's end.
+    pub fn data(&self, index: u32, offset: u64, len: usize) -> Vec<u8> {
+        let words = self.words(index, offset);
+        let len = len.min(size_of_val(words));
+        let mut bytes = Vec::<u8>::with_capacity(len);
+        // SAFETY: `len` bytes from the words on are mapped, and the vector has room for as many.
+        unsafe { copy(bytes.as_mut_ptr(), words.as_ptr().cast(), len) };
+        // SAFETY: all of them were just written.
+        unsafe { bytes.set_len(len) };
+        bytes
+    }
+
+    /// Puts bytes into a slot's data area; what does not fit is left out.
+    pub fn set_data(&self, index: u32, offset: u64, bytes: &[u8]) {
+        let words = self.words(index, offset);
+        let len = bytes.len().min(size_of_val(words));
+        // SAFETY: `len` bytes from the words on are mapped for writing.
+        unsafe { copy(words.as_ptr().cast_mut().cast(), bytes.as_ptr(), len) };
     }
 
     /// An entry of the table of rewritten sites.

@@ -102,12 +102,7 @@ impl Carried {
         };
         if !self.read {
             self.read = true;
-            let words = ctl.words(slot, layout::IN_OFFSET).iter().take(self.len.div_ceil(8));
-            self.bytes.reserve_exact(self.len.next_multiple_of(8));
-            for word in words {
-                self.bytes.extend_from_slice(&word.load(Relaxed).to_ne_bytes());
-            }
-            self.bytes.truncate(self.len);
+            self.bytes = ctl.data(slot, layout::IN_OFFSET, self.len);
         }
         self.bytes.get(skip as usize..).unwrap_or_default()
     }
@@ -153,17 +148,7 @@ impl Left {
         let mut put = |value: u64| words.next().map_or((), |word| word.store(value, Relaxed));
         put(addr);
         put(data.len() as u64);
-        let (whole, rest) = data.as_chunks::<8>();
-        for bytes in whole {
-            put(u64::from_ne_bytes(*bytes));
-        }
-        if !rest.is_empty() {
-            let mut last = [0; 8];
-            for (to, from) in last.iter_mut().zip(rest) {
-                *to = *from;
-            }
-            put(u64::from_ne_bytes(last));
-        }
+        ctl.set_data(slot, layout::OUT_OFFSET + (self.used + HEAD) as u64, data);
         self.count += 1;
         self.used += HEAD + data.len().next_multiple_of(8);
     }
@@ -183,12 +168,7 @@ impl Left {
     /// The pieces, for a caller that writes them itself.
     pub fn take(&mut self, ctl: &Ctl, slot: u32, mut write: impl FnMut(u64, &[u8])) {
         for (addr, len, at) in self.pieces.iter().take(self.count) {
-            let mut bytes = Vec::with_capacity(len.next_multiple_of(8));
-            for word in ctl.words(slot, layout::OUT_OFFSET + *at as u64).iter().take(len.div_ceil(8)) {
-                bytes.extend_from_slice(&word.load(Relaxed).to_ne_bytes());
-            }
-            bytes.truncate(*len);
-            write(*addr, &bytes);
+            write(*addr, &ctl.data(slot, layout::OUT_OFFSET + *at as u64, *len));
         }
         self.clear();
     }
