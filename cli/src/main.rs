@@ -11,6 +11,7 @@ mod options;
 mod policy;
 mod sentry_role;
 mod setup;
+mod sizes;
 mod stdio;
 mod syscalls;
 mod watch;

@@ -16,9 +16,7 @@
 //! changed by too much again (page faults count, which is how a copy is made), it is not read again.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal, setsid};
-use sentry::memory::look;
 use sentry::memory::wire::{Asked, MOST_SEEN, Next, Seen, Told};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -81,45 +79,19 @@ pub fn start(limit: u64, sentry: i32, socket: &OwnedFd) -> Result<i32, String> {
 
 /// A process's figures of /proc/PID/status, in bytes.
 #[derive(Default, Clone, Copy)]
-struct Figures {
+pub struct Figures {
     /// Id in the sentry's pid namespace.
-    inner: i32,
-    anon: u64,
-    file: u64,
-    shmem: u64,
-    tables: u64,
-    swap: u64,
-    peak: u64,
-}
-
-/// Answers the sentry one question about a guest's host process: those alone are its children. False when there will be
-/// no other question.
-pub fn answer(socket: &OwnedFd, sentry: i32) -> bool {
-    let mut question = [0; look::QUESTION];
-    let got = recv(socket, &mut question[..], RecvFlags::DONTWAIT);
-    if let Ok((look::QUESTION, _)) = got {
-        let figures = figures_of(sentry, look::asked(&question)).unwrap_or_default();
-        let Figures { anon, file, shmem, tables, swap, peak, .. } = figures;
-        let told = look::Figures { anon, file, shmem, tables, swap, peak };
-        let _ = send(socket, &told.answer(&question), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
-    }
-    matches!(got, Ok((look::QUESTION, _)) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
-}
-
-/// The figures of the child with this id in the sentry's pid namespace.
-fn figures_of(sentry: i32, inner: i32) -> Option<Figures> {
-    parents(sentry).ok()?.iter().find_map(|file| {
-        let list = read_all(file).ok()?;
-        // The newest are looked at first.
-        list.split_whitespace().rev().find_map(|pid| {
-            let figures = Figures::read(&File::open(format!("/proc/{pid}/status")).ok()?).ok()?;
-            (figures.inner == inner).then_some(figures)
-        })
-    })
+    pub inner: i32,
+    pub anon: u64,
+    pub file: u64,
+    pub shmem: u64,
+    pub tables: u64,
+    pub swap: u64,
+    pub peak: u64,
 }
 
 impl Figures {
-    fn read(status: &File) -> io::Result<Figures> {
+    pub fn read(status: &File) -> io::Result<Figures> {
         let text = read_all(status)?;
         let mut figures = Figures::default();
         for line in text.lines() {
@@ -469,7 +441,7 @@ impl Guest {
 
 /// Which threads of the sentry have children. Guest processes are made with CLONE_PARENT, so that all are of the threads
 /// that made the first ones.
-fn parents(sentry: i32) -> io::Result<Vec<File>> {
+pub fn parents(sentry: i32) -> io::Result<Vec<File>> {
     let mut parents = Vec::new();
     for thread in fs::read_dir(format!("/proc/{sentry}/task"))? {
         let Ok(file) = File::open(thread?.path().join("children")) else { continue };
@@ -480,7 +452,7 @@ fn parents(sentry: i32) -> io::Result<Vec<File>> {
     if parents.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(parents) }
 }
 
-fn read_all(file: &File) -> io::Result<String> {
+pub fn read_all(file: &File) -> io::Result<String> {
     let mut bytes = vec![0; 4096];
     loop {
         let length = file.read_at(&mut bytes, 0)?;

@@ -228,7 +228,7 @@ impl Run {
             let [control, signal, ready, gofer, sizes] = self.wait()?;
             if sizes
                 && let (Some(socket), Some(sentry)) = (&self.sizes, &self.sentry)
-                && !crate::meter::answer(socket, sentry.pid())
+                && !crate::sizes::answer(socket, sentry.pid())
             {
                 self.sizes = None;
             }

@@ -61,7 +61,7 @@ pub const KEPT_XSTATE_MAX: u64 = SLOT_SIZE - DATA_OFFSET;
 /// Offset in slot 0 of the table of rewritten sites: [`SITES`] of [`Site`]. The first lie in the head's page.
 pub const TABLE_OFFSET: u64 = 0x400;
 /// Offset in slot 0 of the base filter, in the zygote's shared area.
-pub const FILTER_OFFSET: u64 = 0x3000;
+pub const FILTER_OFFSET: u64 = 0x2800;
 /// Call numbers that gates know.
 pub const KINDS: u64 = 512;
 /// Offset in slot 0 of one byte for each of them: the form in which data travels with a call, 0 if none does.

@@ -5,7 +5,8 @@ use libc::*;
 
 cases![
     dup_edges, fcntl_own, fcntl_sig, sigio_on_pipe, fcntl_lease, fcntl_hints, fcntl_queries,
-    fcntl_setfl_direct, ioctl_regular, ioctl_flags, ioctl_any, ioctl_pipe, close_range_forms
+    fcntl_setfl_direct, ioctl_regular, ioctl_flags, ioctl_any, ioctl_pipe, close_range_forms,
+    attributes_without_a_name
 ];
 
 fn dup_edges() {
@@ -268,4 +269,62 @@ fn close_range_forms() {
         eq(sys!(SYS_fcntl, 63, F_GETFD), 0);
         eq(sys!(SYS_close_range, 1000, u32::MAX, 0), 0);
     });
+}
+
+/// chmod, chown, utimensat and extended attributes of what has no name. ksh makes its pipes of socket pairs and
+/// changes their mode.
+fn attributes_without_a_name() {
+    let mode = |fd: i64| {
+        // SAFETY: an all-zero stat is valid, and fstat fills it.
+        let mut st: libc::stat = unsafe { std::mem::zeroed() };
+        ok(sys!(SYS_fstat, fd, &mut st));
+        (st.st_mode, st.st_uid, st.st_gid, st.st_mtime)
+    };
+    let (uid, gid) = (sys!(SYS_getuid) as u32, sys!(SYS_getgid) as u32);
+    let p = pipe_pair();
+    let mut pair = [0i32; 2];
+    ok(sys!(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, &mut pair));
+    let tcp = ok(sys!(SYS_socket, AF_INET, SOCK_STREAM, 0));
+    for fd in [i64::from(p[0]), i64::from(pair[0]), tcp] {
+        eq((mode(fd).1, mode(fd).2), (uid, gid));
+        let kind = mode(fd).0 & S_IFMT;
+        ok(sys!(SYS_fchmod, fd, 0o640));
+        eq(mode(fd).0, kind | 0o640);
+        ok(sys!(SYS_fchown, fd, uid, gid));
+        ok(sys!(SYS_utimensat, fd, 0, &[7i64, 0, 9, 0], 0));
+        eq(mode(fd).3, 9);
+        ok(sys!(SYS_utimensat, fd, 0, 0, 0));
+        if uid != 0 {
+            err(sys!(SYS_fchown, fd, uid + 1, u32::MAX), EPERM);
+        } else {
+            ok(sys!(SYS_fchown, fd, 1, 2));
+            eq((mode(fd).1, mode(fd).2), (1, 2));
+        }
+        err(sys!(SYS_fsetxattr, fd, c"user.a".as_ptr(), c"b".as_ptr(), 1, 0), EPERM);
+        err(sys!(SYS_fgetxattr, fd, c"user.a".as_ptr(), 0, 0), ENODATA);
+    }
+    // Both ends are one inode; the other socket is another.
+    eq(mode(p[1].into()).0 & 0o777, 0o640);
+    eq(mode(pair[1].into()).0 & 0o777, 0o777);
+    eq(sys!(SYS_flistxattr, p[0], 0, 0), 0);
+    let mut name = [0u8; 32];
+    eq(sys!(SYS_flistxattr, tcp, name.as_mut_ptr(), name.len()), 21);
+    eq(&name[..21], b"system.sockprotoname\0");
+    eq(sys!(SYS_fgetxattr, tcp, c"system.sockprotoname".as_ptr(), name.as_mut_ptr(), name.len()), 4);
+    eq(&name[..4], b"TCP\0");
+    eq(sys!(SYS_fgetxattr, pair[0], c"system.sockprotoname".as_ptr(), name.as_mut_ptr(), 32), 12);
+    let events = [ok(sys!(SYS_eventfd2, 0, 0)), ok(sys!(SYS_epoll_create1, 0)), ok(sys!(SYS_timerfd_create, 1, 0))];
+    for fd in events {
+        err(sys!(SYS_fchmod, fd, 0o600), EOPNOTSUPP);
+        err(sys!(SYS_fchown, fd, uid, gid), EOPNOTSUPP);
+        err(sys!(SYS_utimensat, fd, 0, &[7i64, 0, 9, 0], 0), EOPNOTSUPP);
+        err(sys!(SYS_utimensat, fd, 0, 0, 0), if uid == 0 { EOPNOTSUPP } else { EACCES });
+        err(sys!(SYS_fsetxattr, fd, c"user.a".as_ptr(), c"b".as_ptr(), 1, 0), EPERM);
+        eq(sys!(SYS_flistxattr, fd, 0, 0), 0);
+    }
+    let pidfd = ok(sys!(SYS_pidfd_open, sys!(SYS_getpid), 0));
+    eq(mode(pidfd).0, 0o700);
+    err(sys!(SYS_fchmod, pidfd, 0o600), EOPNOTSUPP);
+    shut([p[0], p[1], pair[0], pair[1], tcp as i32, pidfd as i32]);
+    shut(events.map(|fd| fd as i32));
 }

@@ -43,6 +43,7 @@ verbs! {
     namespaces
     pidinfo
     ptrace_watch
+    resident
     attack
     sched
     overlay

@@ -170,6 +170,7 @@ const RULES: &[Rule] = &[
         &[Is(0, 1), Is(1, layout::BELL_FLAGS), Is(2, layout::BELL_PROG)],
         "a new task adds its doorbell, whose program lies in the shim's read-only constants",
     ),
+    Rule::new("mincore", 27, &[below(0, 1)], "which pages of the guest's own memory are resident"),
 ];
 
 /// The host calls that guest processes may make.
@@ -182,7 +183,8 @@ pub fn rules() -> &'static [Rule] {
 pub fn ptrace_rules() -> Vec<Rule> {
     let own_clone = |rule: &Rule| rule.call == "clone" && rule.when.len() == 1;
     let own_mmap = |rule: &Rule| rule.call == "mmap" && rule.when.contains(&below(0, 1));
-    let shared = ["munmap", "mprotect", "mremap", "madvise", "membarrier", "close", "getrusage", "exit"];
+    let shared =
+        ["munmap", "mprotect", "mremap", "madvise", "mincore", "membarrier", "close", "getrusage", "exit"];
     let mut rules = vec![
         Rule::new("doorbell", layout::DOORBELL as libc::c_long, &[], ASK).answered(Answer::Notify),
         Rule::new("pause", 34, &[], "one process waits to be signalled: it wakes the tracer"),

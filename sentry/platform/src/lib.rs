@@ -149,6 +149,9 @@ pub enum Event {
     Failed(HostErrno),
 }
 
+/// Pages that one [`Port::mincore`] tells of.
+pub const MINCORE_MAX: usize = 1024;
+
 /// Names what a task was left to do by [`Port::defer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
@@ -296,6 +299,10 @@ pub trait Port {
 
     /// madvise with an advice of the platform's allowed list (EINVAL otherwise).
     fn madvise(&mut self, addr: u64, len: u64, advice: i32) -> Result<(), CallError>;
+
+    /// mincore(2) from the page `addr` on, for as many pages as there are bytes, at most [`MINCORE_MAX`]. The bytes pass
+    /// through memory that the guest can write.
+    fn mincore(&mut self, addr: u64, pages: &mut [u8]) -> Result<(), CallError>;
 
     /// membarrier(2) with a command of the platform's allowed list (EINVAL otherwise).
     fn membarrier(&mut self, command: u32) -> Result<(), CallError>;

@@ -4,8 +4,9 @@ use super::{anonymous_attr, next_ino};
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::sync::{Level, Lock};
-use crate::vfs::attr::{Attr, FileTime};
+use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps, Written, o};
+use crate::vfs::nameless::Owned;
 use crate::wait::{Ready, WaitQueue};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -100,9 +101,7 @@ pub struct Pipe {
     state: Lock<State>,
     queue: WaitQueue,
     ino: u64,
-    /// Who made it, and when.
-    owner: (u32, u32),
-    made: FileTime,
+    owned: Owned,
 }
 
 impl Pipe {
@@ -117,13 +116,9 @@ impl Pipe {
             write_opens: 0,
             packets: VecDeque::new(),
         };
-        Pipe {
-            state: Lock::new(Level::Object, state),
-            queue: WaitQueue::new(),
-            ino: next_ino(),
-            owner,
-            made: FileTime::now(),
-        }
+        let ino = next_ino();
+        let attr = Attr { uid: owner.0, gid: owner.1, ..anonymous_attr(DEV, ino, FIFO | 0o600) };
+        Pipe { state: Lock::new(Level::Object, state), queue: WaitQueue::new(), ino, owned: Owned::new(attr) }
     }
 
     /// Woken when something was read or written.
@@ -454,10 +449,11 @@ impl FileOps for PipeEnd {
         if let Some(inode) = &self.inode {
             return inode.attr();
         }
-        let (uid, gid) = self.pipe.owner;
-        let made = self.pipe.made;
-        let attr = anonymous_attr(DEV, self.pipe.ino, FIFO | 0o600);
-        Ok(Attr { uid, gid, atime: made, mtime: made, ctime: made, ..attr })
+        Ok(self.pipe.owned.attr())
+    }
+
+    fn owned(&self) -> Option<&Owned> {
+        Some(&self.pipe.owned)
     }
 
     fn inode(&self) -> Option<Arc<dyn crate::vfs::inode::Inode>> {

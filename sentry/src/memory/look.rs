@@ -1,5 +1,6 @@
 //! How much memory a guest's host process has: the launcher sees it in /proc, the sentry has none.
 
+use super::areas::{ALL_ROWS, Asked, MOST_PAGES, PACKET, Row};
 use crate::sync::{Level, Lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -84,39 +85,77 @@ pub fn answers() -> bool {
     LAUNCHER.get().is_some_and(|launcher| launcher.lock().silent.is_none())
 }
 
+impl Launcher {
+    /// Asks; `question` is told the number that the answer will have.
+    fn ask(&mut self, question: impl FnOnce(u64) -> Vec<u8>) -> Option<()> {
+        if self.silent.is_some_and(|since| since.elapsed() < PAUSE) {
+            return None;
+        }
+        self.silent = None;
+        self.number = self.number.wrapping_add(1);
+        let question = question(self.number);
+        rustix::net::send(&self.socket, &question, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).ok().map(|_| ())
+    }
+
+    /// The next packet that answers the last question.
+    fn hear<'a>(&mut self, bytes: &'a mut [u8]) -> Option<&'a [u8]> {
+        loop {
+            let ready = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&PATIENCE));
+            match ready {
+                Ok(0) => {
+                    self.silent = Some(Instant::now());
+                    return None;
+                }
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(_) => return None,
+            }
+            let (length, _) = rustix::net::recv(&self.socket, &mut *bytes, RecvFlags::DONTWAIT).ok()?;
+            // An older answer that came too late is passed over.
+            let number = bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))?;
+            if length >= 8 && number == self.number {
+                return bytes.get(..length);
+            }
+        }
+    }
+}
+
 /// What a host process has; None when nobody knows. Waits for the launcher, which takes some 50 us.
 pub fn figures(pid: i32) -> Option<Figures> {
-    let mut launcher = LAUNCHER.get()?.lock();
-    if pid <= 0 || launcher.silent.is_some_and(|since| since.elapsed() < PAUSE) {
-        return None;
-    }
-    launcher.silent = None;
-    launcher.number = launcher.number.wrapping_add(1);
-    let number = launcher.number;
-    let question = [&number.to_le_bytes()[..], &pid.to_le_bytes()].concat();
-    rustix::net::send(&launcher.socket, &question, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).ok()?;
+    let mut launcher = LAUNCHER.get().filter(|_| pid > 0)?.lock();
+    launcher.ask(|number| [&number.to_le_bytes()[..], &pid.to_le_bytes()].concat())?;
+    let mut bytes = [0; ANSWER];
+    let (_, figures) = Figures::decode(launcher.hear(&mut bytes)?.first_chunk()?);
+    (figures.resident() > 0).then_some(figures)
+}
+
+/// What the areas of a host process have, by address; None when nobody knows.
+pub fn areas(pid: i32) -> Option<Vec<Row>> {
+    let mut launcher = LAUNCHER.get().filter(|_| pid > 0)?.lock();
+    launcher.ask(|number| Asked::Areas.encode(number, pid))?;
+    let mut rows = Vec::new();
+    let mut bytes = [0; PACKET];
     loop {
-        let ready = poll(&mut [PollFd::new(&launcher.socket, PollFlags::IN)], Some(&PATIENCE));
-        match ready {
-            Ok(0) => {
-                launcher.silent = Some(Instant::now());
-                return None;
-            }
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(_) => return None,
-        }
-        let mut bytes = [0; ANSWER];
-        match rustix::net::recv(&launcher.socket, &mut bytes[..], RecvFlags::DONTWAIT) {
-            Ok((ANSWER, _)) => {}
-            Ok(_) | Err(_) => return None,
-        }
-        // An older answer that came too late is passed over.
-        match Figures::decode(&bytes) {
-            (same, figures) if same == number => return (figures.resident() > 0).then_some(figures),
-            _ => {}
+        let (more, body) = launcher.hear(&mut bytes)?.get(8..)?.split_first()?;
+        rows.extend(Row::all(body));
+        if *more == 0 || rows.len() > ALL_ROWS {
+            return (!rows.is_empty()).then_some(rows);
         }
     }
+}
+
+/// The page map's words of a host process from a page on, at most [`MOST_PAGES`]; None when nobody knows.
+pub fn pages(pid: i32, first: u64, count: usize) -> Option<Vec<u64>> {
+    let mut launcher = LAUNCHER.get().filter(|_| pid > 0)?.lock();
+    launcher.ask(|number| Asked::Pages { first, count }.encode(number, pid))?;
+    let mut bytes = [0; 9 + 8 * MOST_PAGES];
+    let body = launcher.hear(&mut bytes)?.get(9..)?;
+    Some(
+        body.chunks_exact(8)
+            .filter_map(|word| word.first_chunk())
+            .map(|word| u64::from_le_bytes(*word))
+            .collect(),
+    )
 }
 
 #[cfg(test)]

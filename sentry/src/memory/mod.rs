@@ -7,6 +7,7 @@
 //!
 //! Without the option nothing here is set, and each question is one load.
 
+pub mod areas;
 pub mod look;
 mod oom;
 pub mod wire;

@@ -55,6 +55,7 @@ impl Mm {
         page.checked_add(size / PAGE).ok_or(Errno::EINVAL)?;
         let offset = page.checked_mul(PAGE).ok_or(Errno::EINVAL)?;
         let (mut layout, ..) = self.quiet(port, |_| Ok((start, end)))?;
+        layout.unsealed(start, end)?;
         let (_, area) = layout.find(start).ok_or(Errno::EINVAL)?;
         let mut area = area.clone();
         let Backing::Host { fd, offset: from, .. } = &mut area.backing else {

@@ -38,6 +38,8 @@ pub struct Area {
     pub dont_dump: bool,
     /// mlock.
     pub locked: bool,
+    /// mseal(2).
+    pub sealed: bool,
     /// MAP_GROWSDOWN, and the stack.
     pub grows: bool,
     /// Where the pages come from.
@@ -70,6 +72,7 @@ impl Area {
             && self.dont_fork == next.dont_fork
             && self.dont_dump == next.dont_dump
             && self.locked == next.locked
+            && self.sealed == next.sealed
             && self.grows == next.grows
             && self.name == next.name
             && self.label == next.label

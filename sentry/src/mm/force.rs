@@ -11,6 +11,16 @@ use syscall_table::errno::Errno;
 const VDSO: u64 = 2 * PAGE;
 
 impl Mm {
+    /// Where the host's vDSO lies, as far as it can be read.
+    pub(crate) fn vdso(&self) -> Option<(u64, u64)> {
+        let start = self.space.vdso()?;
+        let mut end = start;
+        while end < start.saturating_add(VDSO) && self.space.read_code(end, &mut [0]).is_ok() {
+            end = end.saturating_add(PAGE);
+        }
+        (end > start).then_some((start, end))
+    }
+
     /// Whether a range lies in the host's vDSO, which is no area but may be read.
     pub(crate) fn in_vdso(&self, addr: u64, len: u64) -> bool {
         self.space.vdso().is_some_and(|start| {

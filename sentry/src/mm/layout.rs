@@ -13,6 +13,15 @@ const HUGE: u64 = 2 << 20;
 /// of arguments, of environment.
 pub type Marks = [u64; 11];
 
+/// When locked memory is filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fills {
+    /// When it is locked.
+    Now,
+    /// When it is touched (MLOCK_ONFAULT, MCL_ONFAULT).
+    OnFault,
+}
+
 /// Areas, break, accounting.
 #[derive(Default, Clone)]
 pub struct Layout {
@@ -31,8 +40,8 @@ pub struct Layout {
     pub(super) stack: (u64, u64),
     /// Where the program says that its parts lie.
     pub(super) marks: Marks,
-    /// mlockall(MCL_FUTURE).
-    pub(super) lock_future: bool,
+    /// mlockall(MCL_FUTURE): new areas are locked, and filled then.
+    pub(super) lock_future: Option<Fills>,
     /// Bytes mapped.
     pub(super) total: u64,
     /// Those of them that count against RLIMIT_DATA.

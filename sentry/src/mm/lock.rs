@@ -1,10 +1,11 @@
-//! Locked memory (mlock(2)): recorded and counted against RLIMIT_MEMLOCK. The host's pages are not locked; the guest can
-//! see no difference but in time.
+//! Locked memory (mlock(2)): filled, recorded, and counted against RLIMIT_MEMLOCK. The host's pages are not locked; the
+//! guest can see no difference but in time.
 
-use super::{Layout, Mm, PAGE, round_up};
+use super::{Fills, Layout, Mm, PAGE, round_up};
 use crate::fail::SysResult;
 use crate::task::Task;
 use crate::task::creds::cap;
+use platform::Port;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
@@ -45,18 +46,26 @@ impl Mm {
             return Err(Errno::EPERM.into());
         }
         let layout = self.layout.lock();
-        if (asked || layout.lock_future) && !layout.has_room(len, limit) {
+        if (asked || layout.lock_future.is_some()) && !layout.has_room(len, limit) {
             return Err(Errno::EAGAIN.into());
         }
         Ok(())
     }
 
-    /// mlock(2), mlock2(2), munlock(2).
+    /// mlock(2) and mlock2(2), which fill the memory at once or when it is touched; munlock(2) with None.
     ///
     /// # Errors
-    /// EPERM, ENOMEM, EINVAL.
-    pub fn lock_range(&self, task: &Task, addr: u64, len: u64, locked: bool) -> SysResult<()> {
+    /// EPERM, ENOMEM, EINVAL, EAGAIN.
+    pub fn lock_range(
+        &self,
+        task: &Task,
+        port: Option<&mut dyn Port>,
+        addr: u64,
+        len: u64,
+        fills: Option<Fills>,
+    ) -> SysResult<()> {
         let limit = limit(task);
+        let locked = fills.is_some();
         if locked && limit == Some(0) {
             return Err(Errno::EPERM.into());
         }
@@ -81,28 +90,43 @@ impl Mm {
         if upto > start {
             layout.change(start, upto, |area| area.locked = locked);
         }
-        if upto < end { Err(Errno::ENOMEM.into()) } else { Ok(()) }
+        drop(layout);
+        if upto < end {
+            return Err(Errno::ENOMEM.into());
+        }
+        match (fills, port) {
+            (Some(Fills::Now), Some(port)) => self.fill(port, start, end, true),
+            _ => Ok(()),
+        }
     }
 
-    /// mlockall(2).
+    /// mlockall(2): the memory that there is, and that will be.
     ///
     /// # Errors
     /// EPERM, ENOMEM.
-    pub fn lock_all(&self, task: &Task, current: bool, future: bool) -> SysResult<()> {
+    pub fn lock_all(
+        &self,
+        task: &Task,
+        port: &mut dyn Port,
+        current: Option<Fills>,
+        future: Option<Fills>,
+    ) -> SysResult<()> {
         let limit = limit(task);
         if limit == Some(0) {
             return Err(Errno::EPERM.into());
         }
         let mut layout = self.layout.lock();
-        if current && limit.is_some_and(|limit| layout.total() > limit) {
+        if current.is_some() && limit.is_some_and(|limit| layout.total() > limit) {
             return Err(Errno::ENOMEM.into());
         }
-        if current || future {
-            self.space.ask_advice();
-        }
+        self.space.ask_advice();
         layout.lock_future = future;
-        if current {
+        if current.is_some() {
             layout.change(0, u64::MAX, |area| area.locked = true);
+        }
+        drop(layout);
+        if current == Some(Fills::Now) {
+            self.fill(port, 0, u64::MAX, false)?;
         }
         Ok(())
     }
@@ -110,7 +134,7 @@ impl Mm {
     /// munlockall(2).
     pub fn unlock_all(&self) {
         let mut layout = self.layout.lock();
-        layout.lock_future = false;
+        layout.lock_future = None;
         layout.change(0, u64::MAX, |area| area.locked = false);
     }
 }

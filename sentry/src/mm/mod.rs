@@ -14,6 +14,8 @@ pub mod layout;
 pub(crate) mod limits;
 mod lock;
 mod refuse;
+mod resident;
+mod seal;
 mod twice;
 
 use crate::fail::SysResult;
@@ -22,7 +24,7 @@ use crate::sync::{Guard, Level, Lock};
 use crate::vfs::file::{File, Mapping};
 use area::{Area, Backing};
 use flight::Undo;
-pub use layout::{Layout, Marks, PAGE, round_up};
+pub use layout::{Fills, Layout, Marks, PAGE, round_up};
 use platform::{CallError, NewTask, Port, Space};
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
@@ -145,7 +147,7 @@ impl Mm {
         let mut layout = current.clone();
         drop(current);
         layout.flights.clear();
-        layout.lock_future = false;
+        layout.lock_future = None;
         let (mut total, mut data) = (layout.total, layout.data);
         layout.areas.retain(|start, area| {
             area.locked = false;
@@ -160,6 +162,9 @@ impl Mm {
         layout.data = data;
         let copy = Self::with(new.space.clone(), layout);
         copy.inherit_mdwe(self);
+        if copy.layout.lock().first_sealed(0, u64::MAX).is_some() {
+            copy.space.ask_advice();
+        }
         copy.barriers.store(self.barriers.load(Relaxed), Relaxed);
         Ok((copy, new))
     }
@@ -297,11 +302,15 @@ impl Mm {
             let addr = self.place(layout, request, len)?;
             Ok((addr, addr.saturating_add(len)))
         })?;
+        layout.unsealed(addr, addr.saturating_add(len))?;
         let grows = request.flags & MAP_GROWSDOWN != 0 && !shared;
         let data = !shared && !grows && request.prot & PROT_WRITE != 0;
         self.may_map(&layout, addr, addr.saturating_add(len), data)?;
         let kind = if shared { MAP_SHARED } else { MAP_PRIVATE };
         let mut flags = kind | request.flags & (MAP_NORESERVE | MAP_POPULATE);
+        if request.flags & MAP_LOCKED != 0 || layout.lock_future == Some(Fills::Now) {
+            flags |= MAP_POPULATE;
+        }
         // Linux maps what it cannot populate, too.
         if flags & MAP_POPULATE != 0 && !crate::memory::room_for(len) {
             flags &= !MAP_POPULATE;
@@ -324,7 +333,7 @@ impl Mm {
         };
         let end = addr + len;
         let old = layout.remove(addr, end);
-        let locked = layout.lock_future;
+        let locked = layout.lock_future.is_some();
         let (prot, name, attached) = (request.prot, request.name, request.attached.clone());
         let area = Area {
             end,
@@ -333,6 +342,7 @@ impl Mm {
             dont_fork: false,
             dont_dump: false,
             locked,
+            sealed: false,
             grows,
             backing,
             name,
@@ -356,6 +366,7 @@ impl Mm {
         if !layout.overlaps(addr, end) {
             return Ok(());
         }
+        layout.unsealed(addr, end)?;
         port.munmap(addr, end - addr)?;
         let old = layout.remove(addr, end);
         Self::depart(&mut layout, port, addr, end, Undo::Keep);
@@ -406,12 +417,19 @@ impl Mm {
         if prot & PROT_WRITE != 0 {
             self.may_write(&layout, start, upto)?;
         }
+        // What comes before a seal is changed, as Linux does.
+        let sealed = layout.first_sealed(start, upto);
+        let (mapped, upto) = (upto, sealed.unwrap_or(upto));
         if upto > start {
             port.mprotect(start, upto - start, prot)?;
             layout.change(start, upto, |area| area.prot = prot);
             Self::depart(&mut layout, port, start, upto, Undo::Keep);
         }
-        if upto < end { Err(Errno::ENOMEM.into()) } else { Ok(()) }
+        match sealed {
+            Some(_) => Err(Errno::EPERM.into()),
+            None if mapped < end => Err(Errno::ENOMEM.into()),
+            None => Ok(()),
+        }
     }
 
     /// mremap(2). Returns the new address.
@@ -445,6 +463,10 @@ impl Mm {
         let (mut layout, ..) = self.quiet(port, |_| Ok((0, u64::MAX)))?;
         let old_end = old.checked_add(old_len).ok_or(Errno::EFAULT)?;
         let (start, area) = layout.find(old).ok_or(Errno::EFAULT)?;
+        layout.unsealed(old, old_end.max(old.saturating_add(1)))?;
+        if fixed {
+            layout.unsealed(new_addr, new_addr.saturating_add(new_len))?;
+        }
         if old_len == 0 {
             let area = area.clone();
             return self.map_twice(port, layout, (area, old - start), new_len, flags, new_addr);
@@ -541,7 +563,8 @@ impl Mm {
         }
         let (Some(old_end), Some(new_end)) = (round_up(now), round_up(wish)) else { return Ok(now) };
         if new_end < old_end {
-            if port.munmap(new_end, old_end - new_end).is_err() {
+            if layout.unsealed(new_end, old_end).is_err() || port.munmap(new_end, old_end - new_end).is_err()
+            {
                 return Ok(now);
             }
             let gone = layout.remove(new_end, old_end);
@@ -558,7 +581,8 @@ impl Mm {
             if !self.may_brk(&layout, wish, new_end - old_end) {
                 return Ok(now);
             }
-            let (prot, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+            let filled = if layout.lock_future == Some(Fills::Now) { MAP_POPULATE } else { 0 };
+            let (prot, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | filled);
             if port.mmap(old_end, new_end - old_end, prot, flags, None).is_err() {
                 return Ok(now);
             }
@@ -568,7 +592,8 @@ impl Mm {
                 shared: false,
                 dont_fork: false,
                 dont_dump: false,
-                locked: layout.lock_future,
+                locked: layout.lock_future.is_some(),
+                sealed: false,
                 grows: false,
                 backing: Backing::Anonymous,
                 name: "[heap]",

@@ -10,6 +10,7 @@ use crate::kernel::Kernel;
 use crate::sync::{Level, Lock};
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps, Written, o};
+use crate::vfs::nameless::Owned;
 use crate::wait::{Ready, WaitQueue};
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -148,11 +149,19 @@ pub struct Socket {
     me: Weak<Socket>,
     /// Inode number, and cookie.
     pub ino: u64,
+    owned: Owned,
 }
 
 impl Socket {
-    /// An unconnected socket of the user `uid`.
-    pub fn new(kernel: &Arc<Kernel>, family: i32, kind: Kind, protocol: i32, uid: u32) -> Arc<Socket> {
+    /// An unconnected socket of a user and group.
+    pub fn new(
+        kernel: &Arc<Kernel>,
+        family: i32,
+        kind: Kind,
+        protocol: i32,
+        (uid, gid): (u32, u32),
+    ) -> Arc<Socket> {
+        let ino = next_ino();
         let socket = Arc::new_cyclic(|me| Socket {
             family,
             kind,
@@ -162,7 +171,8 @@ impl Socket {
             queue: WaitQueue::new(),
             kernel: Arc::downgrade(kernel),
             me: me.clone(),
-            ino: next_ino(),
+            ino,
+            owned: Owned::new(Attr { uid, gid, ..anonymous_attr(9, ino, S_IFSOCK | 0o777) }),
         });
         kernel.net.note(&socket);
         socket
@@ -394,7 +404,10 @@ impl Socket {
         }
         let creds = super::control::own_creds(cx);
         cx.wait_on(&listener.queue, Ready::OUT);
-        let other = Socket::new(kernel, listener.family, listener.kind, listener.protocol, listener.uid);
+        let other = {
+            let made = listener.owned.attr();
+            Socket::new(kernel, listener.family, listener.kind, listener.protocol, (listener.uid, made.gid))
+        };
         let local = self.state.lock().local.clone();
         {
             let listening = listener.state.lock();
@@ -651,7 +664,23 @@ impl FileOps for Socket {
     }
 
     fn attr(&self) -> SysResult<Attr> {
-        Ok(anonymous_attr(9, self.ino, S_IFSOCK | 0o777))
+        Ok(self.owned.attr())
+    }
+
+    fn owned(&self) -> Option<&Owned> {
+        Some(&self.owned)
+    }
+
+    fn protocol(&self) -> Option<&'static str> {
+        Some(match (self.family, self.kind) {
+            (AF_UNIX, Kind::Stream) => "UNIX-STREAM",
+            (AF_UNIX, _) => "UNIX",
+            (AF_INET, Kind::Stream) => "TCP",
+            (AF_INET, _) => "UDP",
+            (AF_INET6, Kind::Stream) => "TCPv6",
+            (AF_INET6, _) => "UDPv6",
+            _ => "NETLINK",
+        })
     }
 
     fn ioctl(&self, cx: &mut Cx, _file: &File, request: u32, arg: u64) -> SysResult {

@@ -6,6 +6,7 @@ use crate::fail::SysResult;
 use crate::task::creds::cap;
 use crate::task::userns::Ids;
 use crate::vfs::inode::SetAttr;
+use crate::vfs::nameless;
 use crate::vfs::perm;
 use crate::vfs::watch::Target;
 use syscall_table::abi::inotify::IN_ATTRIB;
@@ -24,7 +25,7 @@ pub(super) fn inode_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysRe
             match file.path.clone() {
                 Some(place) => place,
                 None => {
-                    let inode = file.ops.inode().ok_or(Errno::EPERM)?;
+                    let inode = nameless::inode(&file)?;
                     return Ok(Target { inode, place: None });
                 }
             }
@@ -47,7 +48,7 @@ pub(super) fn inode_of(cx: &mut Cx, fd: Fd) -> SysResult<Target> {
     if let Some(place) = file.path.as_ref().filter(|p| p.mount.read_only()) {
         return Err(cx.kernel().vfs.policy.read_only(place, b"", "change attributes"));
     }
-    let inode = file.ops.inode().ok_or(Errno::EPERM)?;
+    let inode = nameless::inode(&file)?;
     Ok(Target { inode, place: file.path.clone() })
 }
 
@@ -58,6 +59,7 @@ fn set_mode(cx: &Cx, target: &Target, mode: Mode) -> SysResult {
     if inode.is_link() {
         return Err(Errno::EOPNOTSUPP.into());
     }
+    inode.settable()?;
     if !perm::owns(&creds, &attr) {
         return Err(Errno::EPERM.into());
     }
@@ -97,6 +99,7 @@ fn set_owner(cx: &Cx, target: &Target, owner: Uid, group: Gid) -> SysResult {
     let inode = &target.inode;
     let creds = cx.task.creds();
     let attr = inode.attr()?;
+    inode.settable()?;
     let known = |ids, id: u32| -> SysResult<Option<u32>> {
         match id {
             u32::MAX => Ok(None),

@@ -3,12 +3,18 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::mm::Fills;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
 /// mlock(2)
 pub fn mlock(cx: &mut Cx, addr: Addr, len: usize) -> SysResult {
-    cx.task.mm().lock_range(cx.task, addr.addr(), len as u64, true).map(|()| 0)
+    lock(cx, addr, len, Fills::Now)
+}
+
+fn lock(cx: &mut Cx, addr: Addr, len: usize, fills: Fills) -> SysResult {
+    let task = cx.task;
+    task.mm().lock_range(task, Some(cx.port()?), addr.addr(), len as u64, Some(fills)).map(|()| 0)
 }
 
 /// mlock2(2)
@@ -16,12 +22,12 @@ pub fn mlock2(cx: &mut Cx, addr: Addr, len: usize, flags: MlockFlags) -> SysResu
     if flags.unknown(MLOCK_ONFAULT) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    mlock(cx, addr, len)
+    lock(cx, addr, len, if flags.has(MLOCK_ONFAULT) { Fills::OnFault } else { Fills::Now })
 }
 
 /// munlock(2)
 pub fn munlock(cx: &mut Cx, addr: Addr, len: usize) -> SysResult {
-    cx.task.mm().lock_range(cx.task, addr.addr(), len as u64, false).map(|()| 0)
+    cx.task.mm().lock_range(cx.task, None, addr.addr(), len as u64, None).map(|()| 0)
 }
 
 /// mlockall(2)
@@ -30,7 +36,10 @@ pub fn mlockall(cx: &mut Cx, flags: MlockallFlags) -> SysResult {
     if bits & !(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0 || bits & (MCL_CURRENT | MCL_FUTURE) == 0 {
         return Err(Errno::EINVAL.into());
     }
-    cx.task.mm().lock_all(cx.task, bits & MCL_CURRENT != 0, bits & MCL_FUTURE != 0).map(|()| 0)
+    let fills = if bits & MCL_ONFAULT != 0 { Fills::OnFault } else { Fills::Now };
+    let asked = |flag| (bits & flag != 0).then_some(fills);
+    let task = cx.task;
+    task.mm().lock_all(task, cx.port()?, asked(MCL_CURRENT), asked(MCL_FUTURE)).map(|()| 0)
 }
 
 /// munlockall(2)

@@ -49,6 +49,7 @@ pub mod mount;
 pub mod mprotect;
 pub mod mq_open;
 pub mod mremap;
+pub mod mseal;
 pub mod msgget;
 pub mod msync;
 pub mod nanosleep;

@@ -37,7 +37,7 @@ pub fn msync(cx: &mut Cx, addr: Addr, length: usize, flags: MsyncFlags) -> SysRe
             }
             None => {
                 hole = true;
-                at = layout.iter().map(|(s, _)| s).find(|s| *s > at).unwrap_or(end);
+                at = layout.next_start(at).unwrap_or(end);
             }
         }
     }

@@ -67,7 +67,10 @@ fn make(cx: &Cx, domain: i32, base: i32, protocol: i32) -> SysResult<Arc<Socket>
         (AF_INET | AF_INET6, _) if protocol == 0 => IPPROTO_UDP,
         _ => protocol,
     };
-    let socket = Socket::new(cx.kernel(), domain, kind, protocol, cx.task.creds().euid);
+    let socket = {
+        let creds = cx.task.creds();
+        Socket::new(cx.kernel(), domain, kind, protocol, (creds.euid, creds.egid))
+    };
     if domain == AF_NETLINK {
         // getsockopt(SO_TYPE) tells the two apart.
         socket.state.lock().options.insert((SOL_SOCKET, SO_TYPE), base);

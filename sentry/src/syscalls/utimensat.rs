@@ -39,6 +39,7 @@ fn set(cx: &Cx, target: &Target, times: (Option<SetTime>, Option<SetTime>)) -> S
     let attr = inode.attr()?;
     if !perm::owns(&creds, &attr) {
         if times != (Some(SetTime::Now), Some(SetTime::Now)) {
+            inode.settable()?;
             return Err(Errno::EPERM.into());
         }
         perm::check(&creds, &attr, perm::WRITE)?;

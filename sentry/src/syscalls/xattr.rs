@@ -46,11 +46,11 @@ fn by_path_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32, change: bool) -> 
     Ok(place.into())
 }
 
-fn of_file(cx: &Cx, file: &File, change: bool) -> SysResult<Target> {
+fn of_file(cx: &Cx, file: &Arc<File>, change: bool) -> SysResult<Target> {
     if let Some(place) = file.path.as_ref().filter(|p| change && p.mount.read_only()) {
         return Err(cx.kernel().vfs.policy.read_only(place, b"", "change attributes"));
     }
-    let inode = file.ops.inode().ok_or(Errno::EOPNOTSUPP)?;
+    let inode = crate::vfs::nameless::inode(file)?;
     Ok(Target { inode, place: file.path.clone() })
 }
 

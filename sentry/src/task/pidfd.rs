@@ -168,7 +168,7 @@ impl FileOps for PidFd {
     }
 
     fn attr(&self) -> SysResult<Attr> {
-        Ok(Attr { mode: 0o100_700, nlink: 1, ino: self.process.pid as u64, blksize: 4096, ..Attr::default() })
+        Ok(Attr { mode: 0o700, nlink: 1, ino: self.process.pid as u64, blksize: 4096, ..Attr::default() })
     }
 
     fn describe(&self) -> String {

@@ -250,6 +250,16 @@ pub trait FileOps: Any + Send + Sync {
         None
     }
 
+    /// The attributes that can be changed of an object without an inode.
+    fn owned(&self) -> Option<&crate::vfs::nameless::Owned> {
+        None
+    }
+
+    /// The name of a socket's protocol.
+    fn protocol(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Told when fcntl F_SETFL changed flags.
     fn flags_changed(&self, file: &File) {}
 

@@ -112,6 +112,11 @@ pub trait Inode: Any + Send + Sync {
         Err(Errno::EPERM.into())
     }
 
+    /// Whether its owner can change attributes at all: asked before who asks. EOPNOTSUPP otherwise.
+    fn settable(&self) -> SysResult<()> {
+        Ok(())
+    }
+
     /// Whether this task may open or search it whatever its mode says.
     fn admits(&self, task: &Task) -> bool {
         false

@@ -15,6 +15,7 @@ pub mod mount;
 pub mod mounting;
 pub mod mountns;
 mod mounttree;
+pub mod nameless;
 pub mod names;
 mod open;
 pub mod owner;

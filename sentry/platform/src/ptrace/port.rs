@@ -13,6 +13,8 @@ use lazaret_shim::layout;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+const PAGE: u64 = 4096;
+
 /// The port that the ptrace platform hands to sinks, always a full one.
 pub struct PtracePort<'a> {
     tracer: &'a mut Tracer,
@@ -230,6 +232,13 @@ impl Port for PtracePort<'_> {
         self.tracer.moved(old_tid, tid);
         self.tracer.retire(old_tid, &old);
         Ok(space)
+    }
+
+    fn mincore(&mut self, addr: u64, pages: &mut [u8]) -> Result<(), CallError> {
+        let len = pages.len() as u64 * PAGE;
+        range(addr, len)?;
+        self.call(libc::SYS_mincore as u64, [addr, len, setup::ANSWERS, 0, 0, 0])?;
+        self.space.read(setup::ANSWERS, pages).map_err(|_| CallError::Errno(libc::EFAULT))
     }
 
     fn rusage(&mut self, thread: bool) -> Result<crate::Rusage, CallError> {

@@ -76,6 +76,10 @@ pub struct TrapPort<'a> {
 
 const TRAP_FLAG: u64 = 0x100;
 const CLOSE: u64 = 3;
+const PAGE: u64 = 4096;
+/// Call of a batch behind which answers of a batch of one may lie: room for a struct rusage, and for a byte of each of
+/// `MINCORE_MAX` pages.
+const UNUSED: usize = 8;
 
 fn orig_rax(event: &Event) -> u64 {
     match event {
@@ -167,6 +171,22 @@ impl<'a> TrapPort<'a> {
             return self.leave(&batch).is_ok();
         }
         self.calls(&batch).is_ok_and(|results| results == [0; 3])
+    }
+
+    /// Where in guest memory a host call may put an answer: where the later calls of a batch would be. Such a batch has one.
+    fn answers(&self) -> u64 {
+        let within = std::mem::offset_of!(layout::Slot, calls) + UNUSED * size_of::<layout::Call>();
+        layout::CTL + u64::from(self.bind.slot) * layout::SLOT_SIZE + within as u64
+    }
+
+    /// What was put there.
+    fn take_answers(&self, bytes: &mut [u8]) {
+        let words = self.bind.words().calls.iter().skip(UNUSED).flat_map(|call| call.words.iter());
+        for (to, word) in bytes.chunks_mut(8).zip(words) {
+            let word = word.load(Relaxed).to_ne_bytes();
+            let len = to.len();
+            to.copy_from_slice(&word[..len]);
+        }
     }
 
     /// The pending notification.
@@ -692,17 +712,18 @@ impl Port for TrapPort<'_> {
         Ok(fresh.process.clone())
     }
 
+    fn mincore(&mut self, addr: u64, pages: &mut [u8]) -> Result<(), CallError> {
+        let len = pages.len() as u64 * PAGE;
+        range(addr, len)?;
+        self.call(libc::SYS_mincore as u64, [addr, len, self.answers(), 0, 0, 0])?;
+        self.take_answers(pages);
+        Ok(())
+    }
+
     fn rusage(&mut self, thread: bool) -> Result<crate::Rusage, CallError> {
-        // The answer goes where the later calls of a batch would be: this batch has one.
-        const UNUSED: usize = 8;
-        let within = std::mem::offset_of!(layout::Slot, calls) + UNUSED * size_of::<layout::Call>();
-        let at = layout::CTL + u64::from(self.bind.slot) * layout::SLOT_SIZE + within as u64;
-        self.call(libc::SYS_getrusage as u64, [u64::from(thread), at, 0, 0, 0, 0])?;
+        self.call(libc::SYS_getrusage as u64, [u64::from(thread), self.answers(), 0, 0, 0, 0])?;
         let mut bytes = [0; RUSAGE_LEN];
-        let words = self.bind.words().calls.iter().skip(UNUSED).flat_map(|call| call.words.iter());
-        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
-            to.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
-        }
+        self.take_answers(&mut bytes);
         Ok(crate::cputime::from_bytes(&bytes))
     }
 

@@ -2,6 +2,7 @@
 
 use super::idmap;
 use super::mem::Mem;
+use super::pagemap::Pagemap;
 use super::{Subject, Who, maps, status};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
@@ -51,6 +52,7 @@ pub(super) const FILES: &[Row] = &[
     row(b"cpuset", 0o444, false, true),
     row(b"auxv", 0o400, true, true),
     row(b"mem", 0o600, true, true),
+    row(b"pagemap", 0o400, true, true),
     row(b"oom_score_adj", 0o644, false, true),
     row(b"oom_adj", 0o644, false, true),
     row(b"oom_score", 0o444, false, true),
@@ -102,6 +104,10 @@ impl Inode for PidFile {
         if self.row.name == b"mem" {
             let mm = subject.task.map_or(0, |t| t.mm().id);
             return Ok(Arc::new(Mem { who: self.who, inode: self, mm }));
+        }
+        if self.row.name == b"pagemap" {
+            let mm = subject.task.map_or(0, |t| t.mm().id);
+            return Ok(Arc::new(Pagemap { who: self.who, inode: self, mm }));
         }
         if matches!(self.row.name, b"mounts" | b"mountinfo" | b"mountstats") {
             let subject = subject.task.ok_or(Errno::EINVAL)?;

@@ -1,12 +1,12 @@
 //! maps, smaps, smaps_rollup.
 
 use crate::fail::SysResult;
+use crate::memory::areas;
 use crate::mm::area::Area;
 use crate::task::Task;
 use std::fmt::Write;
 
-/// What is shown of an area's pages. The host tells the sentry nothing of single areas: all that is accessible counts
-/// as resident, up to [`AREA_MOST`].
+/// A guess at what a space has in memory, for when nobody tells: all that is accessible, up to [`AREA_MOST`] of an area.
 #[derive(Default)]
 pub(super) struct Sizes {
     pub(super) anonymous: u64,
@@ -46,38 +46,58 @@ impl Sizes {
         all
     }
 
-    fn lines(&self, locked: u64, rollup: bool) -> String {
+    /// As the host would tell it.
+    fn told(&self) -> areas::Sizes {
         let kib = |bytes: u64| bytes / 1024;
-        let (rss, anonymous) = (kib(self.resident()), kib(self.anonymous));
+        let (all, anonymous) = (kib(self.resident()), kib(self.anonymous));
         let (file, shared) = (kib(self.file), kib(self.shared));
-        let mut out = String::new();
-        let mut line = |name: &str, value: u64| {
-            let _ = writeln!(out, "{:<16}{value:8} kB", format!("{name}:"));
-        };
-        line("Rss", rss);
-        line("Pss", rss);
-        line("Pss_Dirty", anonymous);
-        if rollup {
-            line("Pss_Anon", anonymous);
-            line("Pss_File", file);
-            line("Pss_Shmem", shared);
-        }
-        line("Shared_Clean", 0);
-        line("Shared_Dirty", shared);
-        line("Private_Clean", file);
-        line("Private_Dirty", anonymous);
-        line("Referenced", rss);
-        line("Anonymous", anonymous);
-        for name in ["KSM", "LazyFree", "AnonHugePages", "ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb"]
-        {
-            line(name, 0);
-        }
-        for name in ["Private_Hugetlb", "Swap", "SwapPss"] {
-            line(name, 0);
-        }
-        line("Locked", kib(locked));
-        out
+        [all, all, anonymous, 0, shared, file, anonymous, all, anonymous, 0, 0, 0, 0, 0, 0]
     }
+}
+
+/// What the host says of the areas of a space, or guesses.
+struct Seen(Option<Vec<areas::Row>>);
+
+impl Seen {
+    fn of(task: &Task) -> Seen {
+        Seen(crate::memory::look::areas(task.mm().space.host_pid()))
+    }
+
+    fn area(&self, start: u64, area: &Area) -> areas::Sizes {
+        match &self.0 {
+            Some(rows) => areas::within(rows, start, area.end),
+            None => Sizes::of(start, area).told(),
+        }
+    }
+}
+
+/// The lines about memory, of which the host tells in KiB. `parts`: of what the pages are, in a rollup.
+fn lines(sizes: &areas::Sizes, parts: Option<[u64; 3]>, locked: u64) -> String {
+    let [rss, pss, pss_dirty, rest @ .., swap, swap_pss] = sizes;
+    let mut out = String::new();
+    let mut line = |name: &str, value: u64| {
+        let _ = writeln!(out, "{:<16}{value:8} kB", format!("{name}:"));
+    };
+    line("Rss", *rss);
+    line("Pss", *pss);
+    line("Pss_Dirty", *pss_dirty);
+    if let Some([anonymous, file, shared]) = parts {
+        line("Pss_Anon", anonymous);
+        line("Pss_File", file);
+        line("Pss_Shmem", shared);
+    }
+    for (name, value) in areas::FIELDS.iter().skip(3).zip(rest) {
+        line(name, *value);
+        if *name == "Anonymous" {
+            line("KSM", 0);
+        }
+    }
+    line("Shared_Hugetlb", 0);
+    line("Private_Hugetlb", 0);
+    line("Swap", *swap);
+    line("SwapPss", *swap_pss);
+    line("Locked", locked / 1024);
+    out
 }
 
 fn flags(area: &Area) -> String {
@@ -91,11 +111,15 @@ fn flags(area: &Area) -> String {
         out.push_str("sh ");
     }
     out.push_str("mr mw me ");
+    let accounted = !area.shared && area.prot & 2 != 0 || area.shared && area.file().is_none();
     for (has, name) in [
-        (area.name == "[stack]", "gd "),
-        (area.dont_fork, "dc "),
-        (area.dont_dump, "dd "),
+        (area.shared, "ms "),
+        (area.grows, "gd "),
         (area.locked, "lo "),
+        (area.dont_fork, "dc "),
+        (accounted, "ac "),
+        (area.dont_dump, "dd "),
+        (area.sealed, "sl "),
     ] {
         if has {
             out.push_str(name);
@@ -107,6 +131,7 @@ fn flags(area: &Area) -> String {
 /// maps; with `sizes` smaps.
 pub(super) fn maps(asker: &Task, task: &Task, sizes: bool) -> SysResult<Vec<u8>> {
     let root = asker.kernel.vfs.root_of(asker)?;
+    let seen = if sizes { Seen::of(task) } else { Seen(None) };
     let mut out = Vec::new();
     for (start, area) in task.mm().areas() {
         let bit = |bit: i32, letter: char| if area.prot & bit != 0 { letter } else { '-' };
@@ -151,8 +176,22 @@ pub(super) fn maps(asker: &Task, task: &Task, sizes: bool) -> SysResult<Vec<u8>>
             let text = format!(
                 "{:<16}{kib:8} kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\n{}THPeligible:           0\n{}\n",
                 "Size:",
-                Sizes::of(start, &area).lines(locked, false),
+                lines(&seen.area(start, &area), None, locked),
                 flags(&area)
+            );
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+    // Behind the areas: the host's, from which clocks are read.
+    if let Some((start, end)) = task.mm().vdso() {
+        let head = format!("{start:08x}-{end:08x} r-xp 00000000 00:00 0 ");
+        out.extend_from_slice(format!("{head:<73}[vdso]\n").as_bytes());
+        if sizes {
+            let kib = end.saturating_sub(start) / 1024;
+            let text = format!(
+                "{:<16}{kib:8} kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\n{}THPeligible:           0\nVmFlags: rd ex mr mw me de \n",
+                "Size:",
+                lines(&[0; areas::FIELDS.len()], None, 0),
             );
             out.extend_from_slice(text.as_bytes());
         }
@@ -162,20 +201,30 @@ pub(super) fn maps(asker: &Task, task: &Task, sizes: bool) -> SysResult<Vec<u8>>
 
 /// smaps_rollup.
 pub(super) fn rollup(task: &Task) -> Vec<u8> {
-    let areas = task.mm().areas();
-    let mut all = Sizes::default();
+    let list = task.mm().areas();
+    let seen = Seen::of(task);
+    let mut all = areas::Sizes::default();
+    let mut parts = [0u64; 3];
     let mut locked = 0u64;
-    for (start, area) in &areas {
-        all.add(&Sizes::of(*start, area));
+    for (start, area) in &list {
+        let sizes = seen.area(*start, area);
+        for (sum, kib) in all.iter_mut().zip(sizes) {
+            *sum = sum.saturating_add(kib);
+        }
+        let part = match (area.file().is_some(), area.shared) {
+            (false, false) => 0,
+            (true, false) => 1,
+            (_, true) => 2,
+        };
+        if let Some(part) = parts.get_mut(part) {
+            *part = part.saturating_add(sizes[1]);
+        }
         if area.locked {
             locked = locked.saturating_add(area.end.saturating_sub(*start));
         }
     }
-    if let Some(told) = crate::memory::look::figures(task.mm().space.host_pid()) {
-        all = Sizes { anonymous: told.anon, file: told.file, shared: told.shmem };
-    }
-    let first = areas.first().map_or(0, |(start, _)| *start);
-    let last = areas.last().map_or(0, |(_, area)| area.end);
+    let first = list.first().map_or(0, |(start, _)| *start);
+    let last = list.last().map_or(0, |(_, area)| area.end);
     let head = format!("{first:08x}-{last:08x} ---p 00000000 00:00 0 ");
-    format!("{head:<73}[rollup]\n{}", all.lines(locked, true)).into_bytes()
+    format!("{head:<73}[rollup]\n{}", lines(&all, Some(parts), locked)).into_bytes()
 }

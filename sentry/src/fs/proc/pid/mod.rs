@@ -5,6 +5,7 @@ mod idmap;
 mod init;
 mod maps;
 mod mem;
+mod pagemap;
 mod status;
 
 use super::super::pseudo::{Fixed, Link, ino};
