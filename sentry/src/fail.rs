@@ -34,7 +34,7 @@ pub enum Fail {
 pub struct Denial {
     /// What the guest sees.
     pub errno: Errno,
-    /// The operation: `open`, `connect`, …
+    /// The operation: `open`, `connect`, …; empty where the call says it.
     pub what: &'static str,
     /// The object: a path, an address.
     pub object: String,

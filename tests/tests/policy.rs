@@ -83,7 +83,7 @@ fn denials_name_rule_and_remedy(c: &Ctx) -> Result<(), Failed> {
     let all = [
         want("create", "a/new", 2, "read-only", write()),
         want("remove", "a/f", 2, "read-only", write()),
-        want("change attributes", "a/f", 2, "read-only", write()),
+        want("change mode", "a/f", 2, "read-only", write()),
         want("open", "b", 4, "hide", format!("--read-only {}", s.path("b"))),
     ];
     if all != [true; 4] {
@@ -92,6 +92,129 @@ fn denials_name_rule_and_remedy(c: &Ctx) -> Result<(), Failed> {
     let remedies = ["--policy", &policy, "--write", &s.path("a"), "--read-only", &s.path("b")];
     let o = c.sh(&remedies, &format!("cd {} && echo x >a/new && cat b/f", s.path("")));
     expect(&o, 0, "b\n")
+}
+
+/// Every operation on what is read-only or hidden; each answers as it should (`ok` on a line says so) and is named in the report.
+const OPERATIONS: &str = r#"
+import ctypes, errno, os, socket, sys
+L = ctypes.CDLL(None, use_errno=True)
+def call(nr, *a):
+    r = L.syscall(nr, *[x.encode() if isinstance(x, str) else x for x in a])
+    if r < 0: raise OSError(ctypes.get_errno(), "")
+AT, (ro, hid) = -100, sys.argv[1:3]
+def refused(want, name, f, *a, **k):
+    try: f(*a, **k)
+    except OSError as e: got = errno.errorcode[e.errno]
+    else: got = "nothing"
+    if got != want: print(name, got)
+for base, f, want in ((ro, ro + "/f", "EROFS"), (hid, hid + "/f", "EACCES")):
+    new, cross = base + "/new", "EXDEV" if want == "EROFS" else want
+    def t(name, f, *a, **k): refused(want, name, f, *a, **k)
+    for name, flags in (("write", os.O_WRONLY), ("truncate", os.O_RDONLY | os.O_TRUNC), ("append", os.O_RDWR | os.O_APPEND)):
+        t("open " + name, os.open, f, flags)
+    t("open creat", os.open, new, os.O_WRONLY | os.O_CREAT)
+    t("tmpfile", os.open, base, os.O_WRONLY | os.O_TMPFILE)
+    t("creat", call, 85, new, 0o644); t("mkdir", os.mkdir, new); t("mkfifo", os.mkfifo, new); t("symlink", os.symlink, "x", new)
+    t("bind", socket.socket(socket.AF_UNIX).bind, new)
+    t("link", os.link, f, new); t("unlink", os.unlink, f); t("rmdir", os.rmdir, base + "/d"); t("rename", os.rename, f, new)
+    t("exchange", call, 316, AT, f, AT, base + "/d", 2)
+    t("chmod", os.chmod, f, 0o600); t("fchmodat2", call, 452, AT, f, 0o600, 0); t("chown", os.chown, f, -1, -1); t("lchown", os.lchown, f, -1, -1)
+    t("utime", os.utime, f); t("truncate", os.truncate, f, 0)
+    t("setxattr", os.setxattr, f, "user.x", b"1"); t("removexattr", os.removexattr, f, "user.x")
+    t("access", call, 21, f, 2)
+    refused(cross, "link out", os.link, f, "/tmp/lazaret-out"); refused(cross, "rename out", os.rename, f, "/tmp/lazaret-out")
+    if want == "EROFS":
+        fd = os.open(f, os.O_RDONLY)
+        t("fchmod", os.fchmod, fd, 0o600); t("fchown", os.fchown, fd, -1, -1); t("futimens", os.utime, fd)
+        t("fsetxattr", os.setxattr, fd, "user.x", b"1"); t("fremovexattr", os.removexattr, fd, "user.x")
+        t("setflags", call, 16, fd, 0x40086602, (ctypes.c_int * 2)())
+        refused("EBADF", "fallocate", call, 285, fd, 0, 0, 10); refused("EINVAL", "ftruncate", os.ftruncate, fd, 0)
+    else:
+        t("stat", os.stat, f); t("read", os.open, f, os.O_RDONLY); t("path", os.open, f, os.O_PATH); t("readdir", os.listdir, base)
+        t("chdir", os.chdir, base); t("execve", os.execv, f, [f]); t("readlink", os.readlink, f); t("statfs", os.statvfs, f)
+        t("getxattr", os.getxattr, f, "user.x"); t("connect", socket.socket(socket.AF_UNIX).connect, f)
+        t("inotify", call, 254, L.inotify_init(), f, 0xfff)
+        if os.geteuid() == 0: t("mount", call, 165, f, "/mnt", 0, 4096, 0); t("chroot", os.chroot, base)
+if os.geteuid() == 0:
+    refused("EINVAL", "umount", call, 166, ro, 2); refused("EINVAL", "move", call, 165, ro, "/mnt", 0, 8192, 0)
+    refused("EROFS", "remount", call, 165, 0, ro, 0, 32, 0)
+print("ok")
+"#;
+
+fn each_operation_is_named(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    let (ro, hid, report) = (s.path("ro"), s.path("hid"), s.path("report.json"));
+    for dir in [&ro, &hid] {
+        fs::create_dir_all(format!("{dir}/d"))?;
+        fs::write(format!("{dir}/f"), "text")?;
+        std::os::unix::fs::symlink("f", format!("{dir}/l"))?;
+        if c.who == Who::Ordinary {
+            for name in ["", "/f", "/d"] {
+                std::os::unix::fs::chown(format!("{dir}{name}"), Some(65534), Some(65534))?;
+            }
+        }
+    }
+    let options = ["--read-only", &ro, "--hide", &hid, "--report", &report];
+    expect(&c.inside(&options, &["/usr/bin/python3", "-c", OPERATIONS, &ro, &hid]), 0, "ok\n")?;
+    let denied = denials(&s)?;
+    let of = |path: &str| -> Vec<String> {
+        let all = denied
+            .iter()
+            .filter(|d| d["path"].as_str().is_some_and(|p| p == path || p.starts_with(&format!("{path}/"))));
+        let mut all: Vec<String> = all.map(|d| d["what"].as_str().unwrap_or_default().to_owned()).collect();
+        all.sort();
+        all.dedup();
+        all
+    };
+    let root = c.who == Who::Caller && support::is_root();
+    let mut want = vec![
+        "change attributes",
+        "change mode",
+        "change owner",
+        "change times",
+        "create",
+        "link",
+        "open for writing",
+        "remove",
+        "rename",
+        "truncate",
+    ];
+    if root {
+        want.extend(["change the mount", "move the mount", "unmount"]);
+        want.sort_unstable();
+    }
+    if of(&ro) != want {
+        return Err(format!("read-only: {:?}", of(&ro)).into());
+    }
+    let mut want = vec![
+        "change attributes",
+        "change mode",
+        "change owner",
+        "change times",
+        "connect",
+        "create",
+        "enter",
+        "execute",
+        "link",
+        "look at",
+        "open",
+        "remove",
+        "rename",
+        "truncate",
+        "watch",
+    ];
+    if root {
+        want.push("mount");
+        want.sort_unstable();
+    }
+    if of(&hid) != want {
+        return Err(format!("hidden: {:?}", of(&hid)).into());
+    }
+    let bad = denied.iter().find(|d| {
+        let mounts = d["what"].as_str().is_some_and(|what| what.contains("mount"));
+        !d["rule"].as_str().is_some_and(|r| r.starts_with("--")) || d["allow_with"] == "" && !mounts
+    });
+    bad.map_or(Ok(()), |d| Err(format!("{d}").into()))
 }
 
 fn tmpfs_and_upper_are_limited(c: &Ctx) -> Result<(), Failed> {
@@ -240,6 +363,7 @@ fn errors_are_one_line(c: &Ctx) -> Result<(), Failed> {
 const CHECKS: &[(&str, Check)] = &[
     ("order_is_that_of_mount", order_is_that_of_mount),
     ("denials_name_rule_and_remedy", denials_name_rule_and_remedy),
+    ("each_operation_is_named", each_operation_is_named),
     ("tmpfs_and_upper_are_limited", tmpfs_and_upper_are_limited),
     ("one_file", one_file),
     ("mount_points_are_made", mount_points_are_made),

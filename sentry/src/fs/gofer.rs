@@ -80,7 +80,7 @@ pub(crate) fn fail(error: GoferError) -> Fail {
         GoferError::Errno(errno) => Errno::from_raw(errno).into(),
         GoferError::Denied { rule } => Fail::Denial(Box::new(Denial {
             errno: Errno::EACCES,
-            what: "open",
+            what: "",
             object: String::new(),
             rule,
             allow_with: String::new(),

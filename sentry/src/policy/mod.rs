@@ -2,6 +2,7 @@
 
 use crate::fail::{Denial, Fail};
 use crate::sync::{Level, Lock};
+use crate::vfs::mount::Mount;
 use crate::vfs::path::Path;
 use syscall_table::errno::Errno;
 
@@ -54,6 +55,17 @@ impl Mounts {
         let object = text(&object);
         let allow_with = if src == at { format!("--write {src}") } else { format!("--write {src}:{at}") };
         Fail::Denial(Box::new(Denial { errno: Errno::EROFS, what, object, rule, allow_with }))
+    }
+
+    /// Why what was asked of a mount cannot be done: it is the policy's, or else `errno`. `what`: the operation. Nothing but
+    /// another policy would allow it.
+    pub fn locked(&self, mount: &Mount, errno: Errno, what: &'static str) -> Fail {
+        let mounts = self.0.lock();
+        let Some(given) = mounts.iter().find(|given| given.mount == mount.origin) else {
+            return errno.into();
+        };
+        let (rule, object) = (given.rule.clone(), text(&given.at));
+        Fail::Denial(Box::new(Denial { errno, what, object, rule, allow_with: String::new() }))
     }
 
     /// The option that shows the hidden `object` on this mount.

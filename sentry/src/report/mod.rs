@@ -135,10 +135,10 @@ impl Report {
         count(&mut found.gaps, key, &mut found.dropped);
     }
 
-    /// Counts a denial.
-    pub fn denial(&self, _task: &Task, denial: &Denial) {
+    /// Counts a denial of the call `nr`.
+    pub fn denial(&self, nr: u32, denial: &Denial) {
         let key = DenialKey {
-            what: denial.what,
+            what: if denial.what.is_empty() { operation(nr) } else { denial.what },
             path: denial.object.clone(),
             rule: denial.rule.clone(),
             allow_with: denial.allow_with.clone(),
@@ -244,5 +244,71 @@ impl Report {
             lines.push(format!("gap: {more} more kinds; --report lists all"));
         }
         lines
+    }
+}
+
+/// What a call is about to do, where the policy's refusal does not say it.
+fn operation(nr: u32) -> &'static str {
+    let Some(name) = syscall_table::by_number(nr).map(|row| row.name) else { return "use" };
+    let kinds: [(&[&str], &str); 14] = [
+        (&["open", "creat", "name_to_handle", "quotactl", "swap", "acct"], "open"),
+        (&["exec", "uselib"], "execute"),
+        (&["mkdir", "mknod", "symlink", "bind"], "create"),
+        (&["unlink", "rmdir"], "remove"),
+        (&["rename"], "rename"),
+        (&["link"], "link"),
+        (&["chmod", "fchmod"], "change mode"),
+        (&["chown", "lchown", "fchown"], "change owner"),
+        (&["utime", "futimesat"], "change times"),
+        (
+            &["setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr", "ioctl"],
+            "change attributes",
+        ),
+        (&["truncate", "ftruncate", "fallocate"], "truncate"),
+        (&["mount", "umount", "move_mount", "fspick", "fsconfig", "fsmount"], "mount"),
+        (&["chdir", "chroot", "pivot_root"], "enter"),
+        (&["inotify", "fanotify"], "watch"),
+    ];
+    // open_tree is a mount's.
+    if name.starts_with("open_tree") {
+        return "mount";
+    }
+    let found = kinds.iter().find(|(starts, _)| starts.iter().any(|start| name.starts_with(start)));
+    match (found, name) {
+        (Some((_, what)), _) => what,
+        (None, "connect" | "sendto" | "sendmsg" | "sendmmsg") => "connect",
+        // stat, access, readlink, statfs, getxattr and the like.
+        (None, _) => "look at",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn operations_have_names() {
+        let of = |name: &str| {
+            let row = syscall_table::SYSCALLS.iter().find(|row| row.name == name).expect(name);
+            super::operation(row.number)
+        };
+        for (name, what) in [
+            ("openat2", "open"),
+            ("open_tree", "mount"),
+            ("linkat", "link"),
+            ("symlinkat", "create"),
+            ("unlinkat", "remove"),
+            ("fchmodat2", "change mode"),
+            ("utimensat", "change times"),
+            ("setxattrat", "change attributes"),
+            ("getxattr", "look at"),
+            ("newfstatat", "look at"),
+            ("readlink", "look at"),
+            ("renameat2", "rename"),
+            ("execveat", "execute"),
+            ("mount_setattr", "mount"),
+            ("chroot", "enter"),
+            ("truncate", "truncate"),
+        ] {
+            assert_eq!((name, of(name)), (name, what));
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::vfs::perm;
 use crate::vfs::walk::Walk;
 use std::sync::Arc;
 use syscall_table::abi::open::*;
-use syscall_table::abi::stat::S_IFREG;
+use syscall_table::abi::{S_IFDIR, S_IFMT, S_IFREG};
 use syscall_table::errno::Errno;
 
 fn check(cx: &mut Cx, dirfd: i32, path: Path, mode: AccessMode, flags: i32) -> SysResult {
@@ -34,16 +34,18 @@ fn check(cx: &mut Cx, dirfd: i32, path: Path, mode: AccessMode, flags: i32) -> S
         let place = walk.to(&path, flags & AT_SYMLINK_NOFOLLOW == 0)?;
         (place.inode().attr()?, Some(place))
     };
-    let regular = attr.mode & S_IFREG == S_IFREG;
+    let regular = attr.mode & S_IFMT == S_IFREG;
     if want & X_OK != 0 && regular && place.as_ref().is_some_and(|p| p.mount.has(mnt::NOEXEC)) {
         return Err(Errno::EACCES.into());
     }
     perm::check(&creds, &attr, want.unsigned_abs())?;
-    if want & W_OK != 0 && place.is_some_and(|p| p.mount.read_only()) && (regular || attr.mode & 0o40000 != 0)
-    {
-        return Err(Errno::EROFS.into());
+    match place.filter(|place| want & W_OK != 0 && place.mount.read_only()) {
+        // Programs that ask first give up without an attempt: it is as if they had made one.
+        Some(place) if regular || attr.mode & S_IFMT == S_IFDIR => {
+            Err(cx.kernel().vfs.policy.read_only(&place, b"", "open for writing"))
+        }
+        _ => Ok(0),
     }
-    Ok(0)
 }
 
 pub fn access(cx: &mut Cx, path: Path, mode: AccessMode) -> SysResult {

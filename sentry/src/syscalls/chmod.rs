@@ -34,7 +34,7 @@ pub(super) fn inode_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysRe
         cx.kernel().vfs.lookup(cx.task, dirfd, &path, flags & AT_SYMLINK_NOFOLLOW == 0)?
     };
     if place.mount.read_only() {
-        return Err(cx.kernel().vfs.policy.read_only(&place, b"", "change attributes"));
+        return Err(cx.kernel().vfs.policy.read_only(&place, b"", ""));
     }
     Ok(place.into())
 }
@@ -46,7 +46,7 @@ pub(super) fn inode_of(cx: &mut Cx, fd: Fd) -> SysResult<Target> {
         return Err(Errno::EBADF.into());
     }
     if let Some(place) = file.path.as_ref().filter(|p| p.mount.read_only()) {
-        return Err(cx.kernel().vfs.policy.read_only(place, b"", "change attributes"));
+        return Err(cx.kernel().vfs.policy.read_only(place, b"", ""));
     }
     let inode = nameless::inode(&file)?;
     Ok(Target { inode, place: file.path.clone() })

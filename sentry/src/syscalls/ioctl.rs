@@ -99,7 +99,10 @@ fn regular(cx: &mut Cx, file: &Arc<File>, inode: &Arc<dyn Inode>, request: u32, 
             }
             None => Err(Errno::ENOTTY.into()),
         },
-        FS_IOC_SETFLAGS => set_flags(cx, inode, arg),
+        FS_IOC_SETFLAGS => match file.path.as_ref().filter(|place| place.mount.read_only()) {
+            Some(place) => Err(cx.kernel().vfs.policy.read_only(place, b"", "")),
+            None => set_flags(cx, inode, arg),
+        },
         other => object(cx, file, other, arg),
     }
 }

@@ -188,6 +188,10 @@ pub(super) fn remount(
         return Err(Errno::EPERM.into());
     }
     let read_only = given.read_only.unwrap_or(read_only);
+    if !read_only && sb.fixed && sb.is_read_only() {
+        let root = Place { mount: mount.clone(), dentry: mount.root.clone() };
+        return Err(cx.kernel().vfs.policy.read_only(&root, b"", "change the mount"));
+    }
     set_read_only(sb, read_only)?;
     kinds::reconfigure(sb, &given)?;
     cx.kernel().vfs.set_mount_flags(mount, flags)

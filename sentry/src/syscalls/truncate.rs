@@ -1,6 +1,5 @@
 //! truncate(2), ftruncate(2), fallocate(2), posix_fadvise(2), readahead(2), cachestat(2).
 
-use super::chmod::inode_at;
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
@@ -8,7 +7,7 @@ use crate::signal::send;
 use crate::vfs::inode::Inode;
 use crate::vfs::perm;
 use crate::vfs::text::Writer;
-use crate::vfs::watch;
+use crate::vfs::watch::{self, Target};
 use std::sync::Arc;
 use syscall_table::abi::getrlimit::RLIMIT_FSIZE;
 use syscall_table::abi::inotify::IN_MODIFY;
@@ -20,14 +19,20 @@ use syscall_table::errno::Errno;
 
 pub fn truncate(cx: &mut Cx, path: Path, length: i64) -> SysResult {
     let size = u64::try_from(length).map_err(|_| Errno::EINVAL)?;
-    let target = inode_at(cx, AT_FDCWD, path, 0)?;
-    let inode = &target.inode;
-    if inode.is_dir() {
+    let path = cx.read_path(path.addr())?;
+    let place = cx.kernel().vfs.lookup(cx.task, AT_FDCWD, &path, true)?;
+    // What it is counts before where it is.
+    if place.inode().is_dir() {
         return Err(Errno::EISDIR.into());
     }
-    if !inode.is_file() {
+    if !place.inode().is_file() {
         return Err(Errno::EINVAL.into());
     }
+    if place.mount.read_only() {
+        return Err(cx.kernel().vfs.policy.read_only(&place, b"", ""));
+    }
+    let target = Target::from(place);
+    let inode = &target.inode;
     perm::check(&cx.task.creds(), &inode.attr()?, perm::WRITE)?;
     let _writer = Writer::new(inode)?;
     limit(cx, inode, size)?;

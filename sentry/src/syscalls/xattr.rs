@@ -41,14 +41,14 @@ fn by_path_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32, change: bool) -> 
     let path = if empty && path.is_empty() { b".".to_vec() } else { path };
     let place = cx.kernel().vfs.lookup(cx.task, dirfd, &path, flags & AT_SYMLINK_NOFOLLOW == 0)?;
     if change && place.mount.read_only() {
-        return Err(cx.kernel().vfs.policy.read_only(&place, b"", "change attributes"));
+        return Err(cx.kernel().vfs.policy.read_only(&place, b"", ""));
     }
     Ok(place.into())
 }
 
 fn of_file(cx: &Cx, file: &Arc<File>, change: bool) -> SysResult<Target> {
     if let Some(place) = file.path.as_ref().filter(|p| change && p.mount.read_only()) {
-        return Err(cx.kernel().vfs.policy.read_only(place, b"", "change attributes"));
+        return Err(cx.kernel().vfs.policy.read_only(place, b"", ""));
     }
     let inode = crate::vfs::nameless::inode(file)?;
     Ok(Target { inode, place: file.path.clone() })

@@ -136,7 +136,10 @@ impl Vfs {
         }
         if !loose {
             let Some(parent) = mount.parent() else { return invalid() };
-            if mount.has(mnt::LOCKED) || parent.mount.propagation().0 != 0 {
+            if mount.has(mnt::LOCKED) {
+                return Err(self.policy.locked(mount, Errno::EINVAL, "move the mount"));
+            }
+            if parent.mount.propagation().0 != 0 {
                 return invalid();
             }
         }
@@ -210,7 +213,7 @@ impl Vfs {
         let old = mount.flags();
         let new = old & !mnt::USER | flags;
         if old & lock_flags_changed(old, new) != 0 {
-            return Err(Errno::EPERM.into());
+            return Err(self.policy.locked(mount, Errno::EPERM, "change the mount"));
         }
         if new & mnt::READONLY != 0 && old & mnt::READONLY == 0 && mount.is_written() {
             return Err(Errno::EBUSY.into());
@@ -243,7 +246,7 @@ impl Vfs {
         let mount = at.mount.clone();
         drop(at);
         if mount.has(mnt::LOCKED) {
-            return invalid();
+            return Err(self.policy.locked(&mount, Errno::EINVAL, "unmount"));
         }
         let root = self.root_of(task)?;
         if root.mount.id == mount.id && is_root(&root) {
