@@ -4,29 +4,51 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::vfs::attr::Attr;
+use crate::vfs::file::File;
 use crate::vfs::path::Path as Place;
+use std::sync::Arc;
 use syscall_table::abi::open::*;
 use syscall_table::abi::stat::Stat;
 use syscall_table::errno::Errno;
 
 /// The attributes that a *at call means, and the place they are from if it has one.
 pub(super) fn attr_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysResult<(Attr, Option<Place>)> {
+    match named(cx, dirfd, path, flags)? {
+        Named::Place(place) => Ok((place.inode().attr()?, Some(place))),
+        Named::Open(file) => Ok((file.ops.attr()?, file.path.clone())),
+    }
+}
+
+/// As [`attr_at`], without the place: what most calls want.
+fn attr_alone(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysResult<Attr> {
+    match named(cx, dirfd, path, flags)? {
+        Named::Place(place) => place.inode().attr(),
+        Named::Open(file) => file.ops.attr(),
+    }
+}
+
+/// What a *at call means.
+enum Named {
+    Place(Place),
+    /// By its descriptor alone.
+    Open(Arc<File>),
+}
+
+fn named(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysResult<Named> {
     let empty_ok = flags & AT_EMPTY_PATH != 0;
     let path = if empty_ok && path.is_null() { Vec::new() } else { cx.read_path(path.addr())? };
     if path.is_empty() && empty_ok {
         if dirfd == AT_FDCWD {
-            let cwd = cx.kernel().vfs.cwd_of(cx.task)?;
-            return Ok((cwd.inode().attr()?, Some(cwd)));
+            return cx.kernel().vfs.cwd_of(cx.task).map(Named::Place);
         }
-        let file = cx.task.files().get(dirfd)?;
-        return Ok((file.ops.attr()?, file.path.clone()));
+        return cx.task.files().get(dirfd).map(Named::Open);
     }
-    let place = cx.kernel().vfs.lookup(cx.task, dirfd, &path, flags & AT_SYMLINK_NOFOLLOW == 0)?;
-    Ok((place.inode().attr()?, Some(place)))
+    cx.kernel().vfs.lookup(cx.task, dirfd, &path, flags & AT_SYMLINK_NOFOLLOW == 0).map(Named::Place)
 }
 
 fn fill(cx: &Cx, a: &Attr) -> Stat {
-    let ns = cx.task.creds().ns.clone();
+    let creds = cx.task.creds();
+    let ns = &creds.ns;
     let signed = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
     Stat {
         st_dev: a.dev,
@@ -50,7 +72,7 @@ fn fill(cx: &Cx, a: &Attr) -> Stat {
 }
 
 fn stat_at(cx: &mut Cx, dirfd: i32, path: Path, out: Out<Stat>, flags: i32) -> SysResult {
-    let (attr, _) = attr_at(cx, dirfd, path, flags)?;
+    let attr = attr_alone(cx, dirfd, path, flags)?;
     let stat = fill(cx, &attr);
     cx.write_value(out.addr(), &stat)?;
     Ok(0)

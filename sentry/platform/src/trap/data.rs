@@ -95,6 +95,13 @@ impl Carried {
         Carried { addr, len: len as usize, ..Carried::default() }
     }
 
+    /// Has the processor fetch them from the task's while other things are done.
+    pub fn fetch(&self, ctl: &Ctl, slot: u32) {
+        if self.len > 0 {
+            ctl.fetch(slot, layout::IN_OFFSET, self.len.min(AHEAD));
+        }
+    }
+
     /// The bytes known from `addr` on; copied out of the slot once.
     pub fn from(&mut self, ctl: &Ctl, slot: u32, addr: u64) -> &[u8] {
         let Some(skip) = addr.checked_sub(self.addr).filter(|skip| *skip < self.len as u64) else {
@@ -123,11 +130,20 @@ pub struct Left {
 }
 
 const HEAD: usize = 16;
+/// Bytes that are fetched ahead: some lines are on their way at once, more would only be in each other's.
+const AHEAD: usize = 512;
 
 impl Left {
     /// Nothing yet, of a request.
     pub fn new(request: &SyscallRequest) -> Left {
         Left { able: form(request).writes, ..Left::default() }
+    }
+
+    /// Has the processor fetch the place for the first of them, to write to it.
+    pub fn fetch(&self, ctl: &Ctl, slot: u32) {
+        if self.able {
+            ctl.fetch_to_write(slot, layout::OUT_OFFSET, AHEAD / 2);
+        }
     }
 
     /// Whether there is room for a piece of this length.

@@ -136,6 +136,8 @@ impl<'a> TrapPort<'a> {
     pub fn carries(mut self, request: &SyscallRequest, len: u32) -> Self {
         self.carried = Carried::new(request, len);
         self.left = Left::new(request);
+        self.carried.fetch(&self.bind.process.ctl, self.bind.slot);
+        self.left.fetch(&self.bind.process.ctl, self.bind.slot);
         self
     }
 

@@ -363,11 +363,13 @@ impl Inode for Node {
     }
 
     fn attr(&self) -> SysResult<Attr> {
+        let mut lowers = false;
         let mut attr = {
             let meta = self.meta.lock();
             match &self.lower {
                 Some(lower) if !meta.own => {
                     drop(meta);
+                    lowers = true;
                     lower.attr()?
                 }
                 _ => Attr {
@@ -397,7 +399,7 @@ impl Inode for Node {
                 if let Some((size, blocks)) = own {
                     attr.size = size;
                     attr.blocks = blocks;
-                } else if let Some(lower) = &self.lower {
+                } else if let Some(lower) = self.lower.as_ref().filter(|_| !lowers) {
                     let lower = lower.attr()?;
                     (attr.size, attr.blocks, attr.blksize) = (lower.size, lower.blocks, lower.blksize);
                 }
@@ -414,7 +416,7 @@ impl Inode for Node {
             }
             S_IFLNK if self.lower.is_none() => attr.size = self.link.len() as u64,
             S_IFLNK => {
-                if let Some(lower) = &self.lower {
+                if let Some(lower) = self.lower.as_ref().filter(|_| !lowers) {
                     attr.size = lower.attr()?.size;
                 }
             }
