@@ -82,6 +82,10 @@ pub const KIND_OF_ROBUST: u8 = 10;
 pub const FORM_OF_DATA: u8 = 0x80;
 /// Further bit of such a form: the argument that follows is a count of units.
 pub const DATA_COUNTED: u8 = 8;
+/// Further bit: only if the argument before is one of [`LOCK_COMMANDS`].
+pub const DATA_OF_LOCK: u8 = 0x20;
+/// Commands of fcntl(2) with a struct flock: F_GETLK, F_SETLK, F_SETLKW, and those of open file descriptions.
+pub const LOCK_COMMANDS: u64 = 0b111 << 5 | 0b111 << 36;
 /// Further bit: it is a string, which travels in whole aligned words up to the one with its end.
 pub const DATA_STRING: u8 = 0x10;
 

@@ -4,7 +4,7 @@ use guest_tests::*;
 use libc::*;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-cases![sizes, missing_pages, direction_flag, under_signals, shared_and_private];
+cases![sizes, missing_pages, direction_flag, under_signals, shared_and_private, locks];
 
 const OFTEN: usize = 60;
 /// Around the limits of what travels in one way or another.
@@ -150,4 +150,54 @@ fn shared_and_private() {
         eq(sys!(SYS_munmap, at, 4096), 0);
     }
     shut([fd, target]);
+}
+
+/// A struct flock is read for the commands that have one, and only for them.
+fn locks() {
+    let t = Tmp::new();
+    let fd = t.file("f", &[0; 4096]);
+    let other = ok(t.open("f", O_RDWR)) as i32;
+    let at = sys!(SYS_mmap, 0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) as usize;
+    eq(sys!(SYS_mprotect, at + 4096, 4096, PROT_NONE), 0);
+    // The last bytes that can be read.
+    let place = (at + 4096 - size_of::<flock>()) as *mut flock;
+    let lock = |kind: i32, start: i64, len: i64| flock {
+        l_type: kind as i16,
+        l_whence: SEEK_SET as i16,
+        l_start: start,
+        l_len: len,
+        l_pid: 0,
+    };
+    let put = |lock: flock| {
+        // SAFETY: mapped above, aligned, and as long.
+        unsafe { place.write(lock) }
+    };
+    for round in 0..OFTEN as i64 {
+        put(lock(F_WRLCK, round, 10));
+        eq(sys!(SYS_fcntl, fd, F_SETLK, place), 0);
+        put(lock(F_WRLCK, 0, 0));
+        eq(sys!(SYS_fcntl, other, F_OFD_GETLK, place), 0);
+        // SAFETY: as above.
+        let got = unsafe { place.read() };
+        eq((i32::from(got.l_type), got.l_start, got.l_len), (F_WRLCK, round, 10));
+        put(lock(F_RDLCK, round + 9, 1));
+        err(sys!(SYS_fcntl, other, F_OFD_SETLK, place), EAGAIN);
+        put(lock(F_UNLCK, 0, 0));
+        eq(sys!(SYS_fcntl, fd, F_SETLKW, place), 0);
+        put(lock(9, 0, 0));
+        err(sys!(SYS_fcntl, fd, F_SETLK, place), EINVAL);
+        for bad in [8, at + 4096 - 16, at + 4096] {
+            err(sys!(SYS_fcntl, fd, F_SETLK, bad), EFAULT);
+            err(sys!(SYS_fcntl, fd, F_GETLK, bad), EFAULT);
+        }
+        // Numbers, and arguments that nobody looks at.
+        let copy = ok(sys!(SYS_fcntl, fd, F_DUPFD, 100)) as i32;
+        check(copy >= 100, "from there on");
+        eq(sys!(SYS_fcntl, copy, F_SETFD, FD_CLOEXEC), 0);
+        eq(sys!(SYS_fcntl, copy, F_GETFD, at + 4096), i64::from(FD_CLOEXEC));
+        eq(sys!(SYS_fcntl, copy, F_GETFL, 8) & i64::from(O_ACCMODE), i64::from(O_RDWR));
+        shut([copy]);
+    }
+    eq(sys!(SYS_munmap, at, 8192), 0);
+    shut([fd, other]);
 }

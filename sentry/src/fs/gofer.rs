@@ -33,6 +33,8 @@ use syscall_table::errno::Errno;
 const FORGET: usize = 512;
 /// A removed file of so many bytes is given back at once.
 const LARGE: u64 = 64 * 1024;
+const READ: protocol::OpenFlags =
+    protocol::OpenFlags { read: true, write: false, append: false, truncate: false };
 /// Larger directories are not remembered whole.
 const KEPT_LIST: usize = 20_000;
 
@@ -374,7 +376,7 @@ impl GoferInode {
         }
     }
 
-    fn walk(&self, names: &[&[u8]]) -> Found {
+    fn walk(&self, names: &[&[u8]], opens: bool) -> Found {
         self.fs.give_back(FORGET);
         if !self.fs.writable && self.is_popular() {
             // What it cannot list it asks for.
@@ -388,20 +390,26 @@ impl GoferInode {
                 Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
             };
         }
-        match self.walk_on(names) {
-            Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
-            Ok(walk) => Found {
-                inodes: walk.steps.into_iter().map(|step| self.fs.inode(step) as Arc<dyn Inode>).collect(),
-                end: match walk.end {
-                    WalkEnd::Failed(fault) => Some(fail(fault.into())),
-                    WalkEnd::Complete | WalkEnd::Stopped => None,
-                },
+        let walk = match self.walk_on(names, opens) {
+            Err(fail) => return Found { inodes: Vec::new(), end: Some(fail) },
+            Ok(walk) => walk,
+        };
+        let inodes: Vec<_> = walk.steps.into_iter().map(|step| self.fs.inode(step)).collect();
+        // Why it cannot be opened is asked by whoever may open it.
+        if let (Some(last), Some(Ok(fd))) = (inodes.last(), walk.file) {
+            last.keep(&last.read_fd, &Arc::new(fd));
+        }
+        Found {
+            inodes: inodes.into_iter().map(|inode| inode as Arc<dyn Inode>).collect(),
+            end: match walk.end {
+                WalkEnd::Failed(fault) => Some(fail(fault.into())),
+                WalkEnd::Complete | WalkEnd::Stopped => None,
             },
         }
     }
 
     /// Asks for names below. A directory that is known from a listing only is walked into with the same message.
-    fn walk_on(&self, names: &[&[u8]]) -> SysResult<gofer::client::Walk> {
+    fn walk_on(&self, names: &[&[u8]], opens: bool) -> SysResult<gofer::client::Walk> {
         let (start, own) = match (self.node.get(), &self.found_at) {
             (Some(node), _) => (*node, None),
             (None, Some((dir, name))) => (dir.node()?, Some(&**name)),
@@ -409,7 +417,7 @@ impl GoferInode {
         };
         let all: Vec<&[u8]> = own.into_iter().chain(names.iter().copied()).collect();
         let mut walk = self.fs.ask(|client| {
-            let walk = client.walk(start, &all, None)?;
+            let walk = client.walk(start, &all, opens.then_some(READ))?;
             match walk.end {
                 // Nothing was reached: as a failure of the whole, to be asked again.
                 WalkEnd::Failed(protocol::Fault::Errno(errno)) if walk.steps.is_empty() => {
@@ -467,7 +475,7 @@ impl Inode for GoferInode {
     }
 
     fn lookup_free(&self, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
-        let mut found = self.walk(&[name]);
+        let mut found = self.walk(&[name], false);
         match (found.inodes.pop(), found.end) {
             (Some(inode), _) => Ok(inode),
             (None, Some(fail)) => Err(fail),
@@ -475,8 +483,8 @@ impl Inode for GoferInode {
         }
     }
 
-    fn lookup_many(&self, _: &Task, names: &[&[u8]]) -> Found {
-        self.walk(names)
+    fn lookup_many(&self, _: &Task, names: &[&[u8]], opens: bool) -> Found {
+        self.walk(names, opens)
     }
     fn create(&self, name: &[u8], kind: NewKind<'_>, owner: NewOwner) -> SysResult<Arc<dyn Inode>> {
         let dir = self.node()?;

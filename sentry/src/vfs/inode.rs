@@ -143,7 +143,9 @@ pub trait Inode: Any + Send + Sync {
     }
 
     /// Down several directories at once.
-    fn lookup_many(&self, task: &Task, names: &[&[u8]]) -> Found {
+    ///
+    /// `opens`: a file that the last name is will be opened for reading.
+    fn lookup_many(&self, task: &Task, names: &[&[u8]], opens: bool) -> Found {
         let Some(first) = names.first() else { return Found { inodes: Vec::new(), end: None } };
         match self.lookup(task, first) {
             Ok(inode) => Found { inodes: vec![inode], end: None },

@@ -62,6 +62,7 @@ impl Vfs {
             return self.open_tmpfile(task, &mut walk, path, flags, mode);
         }
         if flags & O_CREAT == 0 {
+            walk.opens = flags & (O_ACCMODE | O_DIRECTORY | O_TRUNC) == O_RDONLY;
             let place = walk.to(path, flags & O_NOFOLLOW == 0)?;
             return self.open_place(task, place, flags, false);
         }
@@ -251,7 +252,9 @@ impl Vfs {
         path: &[u8],
         nofollow: bool,
     ) -> SysResult<Arc<File>> {
-        let place = Walk::new(self, task, dirfd, path)?.to(path, !nofollow)?;
+        let mut walk = Walk::new(self, task, dirfd, path)?;
+        walk.opens = true;
+        let place = walk.to(path, !nofollow)?;
         self.open_exec_at(task, place)
     }
 

@@ -30,6 +30,8 @@ pub struct Walk<'a> {
     start: Path,
     links: u32,
     resolve: u64,
+    /// What is found will be opened for reading.
+    pub(crate) opens: bool,
 }
 
 /// The last component and the directory it is (or would be) in.
@@ -83,7 +85,7 @@ impl<'a> Walk<'a> {
             return Err(Errno::EXDEV.into());
         }
         let root = if scoped { start.clone() } else { root };
-        Ok(Walk { vfs, task, creds: task.creds(), root, start, links: 0, resolve })
+        Ok(Walk { vfs, task, creds: task.creds(), root, start, links: 0, resolve, opens: false })
     }
 
     /// The place that `path` names. `follow`: also through a symbolic link at its end.
@@ -286,13 +288,16 @@ impl<'a> Walk<'a> {
     /// Asks for `name` and what follows it in one go; what comes back beyond the first is remembered for later.
     fn ask_far(&self, at: &Path, name: &[u8], after: &[u8], changes: u64) -> SysResult<Option<Arc<Dentry>>> {
         let mut names = vec![name];
+        // A slash at the end wants a directory.
+        let mut opens = self.opens && after.last() != Some(&b'/');
         for next in after.split(|b| *b == b'/').filter(|n| !n.is_empty()) {
             if names.len() == FAR || next == b"." || next == b".." || next.len() > 255 {
+                opens = false;
                 break;
             }
             names.push(next);
         }
-        let found = at.inode().lookup_many(self.task, &names);
+        let found = at.inode().lookup_many(self.task, &names, opens);
         let mut inodes = found.inodes.into_iter().zip(&names);
         let Some((inode, _)) = inodes.next() else {
             return Err(found.end.unwrap_or(Errno::ENOENT.into()));

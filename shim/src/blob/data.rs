@@ -32,6 +32,10 @@ pub fn carry(nr: u32, slot: &Slot) -> u32 {
     if from == 0 {
         return 0;
     }
+    let is_lock = |command| command < 64 && LOCK_COMMANDS >> command & 1 != 0;
+    if form & DATA_OF_LOCK != 0 && !is_lock(arg((form & 7).wrapping_sub(1))) {
+        return 0;
+    }
     if form & DATA_STRING != 0 {
         return string(from, place(slot, IN_OFFSET));
     }

@@ -26,6 +26,9 @@ pub struct Form {
     pub writes: bool,
 }
 
+/// Bytes of a struct flock.
+const FLOCK: u8 = 32;
+
 /// By call number.
 pub static FORMS: LazyLock<[Form; KINDS as usize]> = LazyLock::new(|| {
     let mut forms = [Form::default(); KINDS as usize];
@@ -36,6 +39,10 @@ pub static FORMS: LazyLock<[Form; KINDS as usize]> = LazyLock::new(|| {
         if let Some(form) = forms.get_mut(nr).filter(|_| kinds.get(nr) != Some(&layout::KIND_OF_FULL)) {
             *form = form_of(row.args.iter().map(|arg| arg.kind));
         }
+    }
+    // Its third argument is many things, and often none.
+    if let Some(fcntl) = forms.get_mut(libc::SYS_fcntl as usize) {
+        *fcntl = Form { kind: layout::FORM_OF_DATA | layout::DATA_OF_LOCK | 2, unit: FLOCK, writes: true };
     }
     forms
 });
@@ -222,6 +229,7 @@ mod tests {
         assert_eq!(kind(264), (DATA | layout::DATA_STRING | 1, 1, false));
         assert_eq!(kind(35), (DATA, 16, true));
         assert_eq!(kind(8), (0, 0, false));
+        assert_eq!(kind(72), (DATA | layout::DATA_OF_LOCK | 2, 32, true));
         assert_eq!(kind(20), (DATA | layout::DATA_COUNTED | 1, 16, false));
     }
 

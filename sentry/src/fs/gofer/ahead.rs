@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use syscall_table::abi::{S_IFMT, S_IFREG};
 
 /// Names asked for one by one before a directory is listed, at least.
-const ASKED: u64 = 3;
+const ASKED: u64 = 6;
 /// A directory of so many bytes is worth one name more.
 const WORTH: u64 = 1024;
 /// A file is next to another one if so few names are between the two, directories and files that were passed over.

@@ -109,7 +109,7 @@ impl Node {
         }
     }
 
-    pub(super) fn dir_lookup_many(&self, task: &Task, names: &[&[u8]]) -> Found {
+    pub(super) fn dir_lookup_many(&self, task: &Task, names: &[&[u8]], opens: bool) -> Found {
         let Some(first) = names.first() else { return Found { inodes: Vec::new(), end: None } };
         let (None, Some(lower)) = (self.slot_of(first), &self.lower) else {
             return match self.dir_lookup(first) {
@@ -117,7 +117,7 @@ impl Node {
                 Err(fail) => Found { inodes: Vec::new(), end: Some(fail) },
             };
         };
-        let found = lower.lookup_many(task, names);
+        let found = lower.lookup_many(task, names, opens);
         let mut inodes: Vec<Arc<dyn Inode>> = Vec::new();
         let mut up = self.me.upgrade();
         for (lower, name) in found.inodes.into_iter().zip(names) {

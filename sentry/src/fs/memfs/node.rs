@@ -467,8 +467,8 @@ impl Inode for Node {
         self.dir_lookup(name)
     }
 
-    fn lookup_many(&self, task: &Task, names: &[&[u8]]) -> Found {
-        self.dir_lookup_many(task, names)
+    fn lookup_many(&self, task: &Task, names: &[&[u8]], opens: bool) -> Found {
+        self.dir_lookup_many(task, names, opens)
     }
 
     fn create(&self, name: &[u8], kind: NewKind<'_>, owner: NewOwner) -> SysResult<Arc<dyn Inode>> {
