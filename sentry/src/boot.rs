@@ -9,7 +9,7 @@ use crate::report::{Report, Wanted};
 use crate::task::boot::Init;
 use crate::task::creds::Creds;
 use crate::task::limits::Limits;
-use crate::task::namespaces::UtsNs;
+use crate::task::namespaces::{IpcNs, UtsNs};
 use crate::task::start::Place;
 use crate::task::tree::FIRST;
 use crate::time::Timers;
@@ -153,9 +153,8 @@ impl Sandbox {
             timers,
             reactor: reactor.clone(),
             futexes: Default::default(),
-            ipc: Default::default(),
-            mqueues: Default::default(),
-            net: Default::default(),
+            ipc: Arc::new(IpcNs::first()),
+            net: Arc::new(crate::net::Net::first()),
             seccomp: Default::default(),
             report: Report::new(self.wanted),
             ptys: Default::default(),

@@ -21,12 +21,10 @@ pub struct Kernel {
     pub reactor: Arc<crate::reactor::Reactor>,
     /// Futex wait queues.
     pub futexes: crate::ipc::futex::Futexes,
-    /// System V objects.
-    pub ipc: crate::ipc::sysv::Ipc,
-    /// POSIX message queues.
-    pub mqueues: Arc<crate::ipc::mqueue::Queues>,
-    /// Bound socket names.
-    pub net: crate::net::Net,
+    /// System V objects and POSIX message queues that the sandbox begins with.
+    pub ipc: Arc<crate::task::namespaces::IpcNs>,
+    /// The network that it begins with.
+    pub net: Arc<crate::net::Net>,
     /// Memory of the guest's filters of system calls.
     pub seccomp: Arc<crate::seccomp::Budget>,
     /// What went wrong, and traces.

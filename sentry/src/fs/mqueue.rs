@@ -113,7 +113,7 @@ impl Inode for Name {
 /// Mounts /dev/mqueue.
 pub(super) fn mount(kernel: &Arc<Kernel>) -> SysResult<()> {
     let at = super::set_up::place(&kernel.vfs, b"/dev/mqueue", true)?;
-    let root = Root { queues: kernel.mqueues.clone() };
+    let root = Root { queues: kernel.ipc.mqueues.clone() };
     kernel.vfs.mount(
         at,
         NewMount {

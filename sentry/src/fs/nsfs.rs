@@ -2,8 +2,9 @@
 
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::net::Net;
 use crate::task::Task;
-use crate::task::namespaces::{CgroupNs, UtsNs};
+use crate::task::namespaces::{CgroupNs, IpcNs, UtsNs};
 use crate::task::userns::UserNs;
 use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::{File, FileOps};
@@ -34,6 +35,10 @@ pub(crate) enum Namespace {
     User(Arc<UserNs>),
     /// Control groups; None: the sandbox's.
     Cgroup(Option<Arc<CgroupNs>>),
+    /// System V objects and message queues.
+    Ipc(Arc<IpcNs>),
+    /// Network.
+    Net(Arc<Net>),
     /// A kind of which there is one: its name, flag and number.
     Only(&'static str, u64, u64),
 }
@@ -46,8 +51,8 @@ impl Namespace {
             b"uts" => Namespace::Uts(task.namespaces().uts),
             b"user" => Namespace::User(task.creds().ns.clone()),
             b"pid" | b"pid_for_children" => Namespace::Only("pid", CLONE_NEWPID, 4_026_531_836),
-            b"ipc" => Namespace::Only("ipc", CLONE_NEWIPC, 4_026_531_839),
-            b"net" => Namespace::Only("net", CLONE_NEWNET, 4_026_531_833),
+            b"ipc" => Namespace::Ipc(task.ipc()),
+            b"net" => Namespace::Net(task.net()),
             b"cgroup" => Namespace::Cgroup(task.namespaces().cgroup),
             b"time" | b"time_for_children" => Namespace::Only("time", CLONE_NEWTIME, 4_026_531_834),
             _ => return None,
@@ -60,6 +65,8 @@ impl Namespace {
             Namespace::Uts(ns) => ns.ino,
             Namespace::User(ns) => ns.ino,
             Namespace::Cgroup(ns) => ns.as_ref().map_or(4_026_531_835, |ns| ns.ino),
+            Namespace::Ipc(ns) => ns.ino,
+            Namespace::Net(ns) => ns.ino,
             Namespace::Only(_, _, ino) => *ino,
         }
     }
@@ -71,6 +78,8 @@ impl Namespace {
             Namespace::Uts(_) => CLONE_NEWUTS,
             Namespace::User(_) => CLONE_NEWUSER,
             Namespace::Cgroup(_) => CLONE_NEWCGROUP,
+            Namespace::Ipc(_) => CLONE_NEWIPC,
+            Namespace::Net(_) => CLONE_NEWNET,
             Namespace::Only(_, flag, _) => *flag,
         }
     }
@@ -83,6 +92,8 @@ impl Namespace {
             Namespace::User(ns) => ns.parent.clone(),
             Namespace::Cgroup(Some(ns)) => Some(ns.owner.clone()),
             Namespace::Cgroup(None) => Some(UserNs::first()),
+            Namespace::Ipc(ns) => Some(ns.owner.clone()),
+            Namespace::Net(ns) => Some(ns.owner.clone()),
             Namespace::Only(..) => Some(UserNs::first()),
         }
     }
@@ -94,6 +105,8 @@ impl Namespace {
             Namespace::Uts(_) => "uts",
             Namespace::User(_) => "user",
             Namespace::Cgroup(_) => "cgroup",
+            Namespace::Ipc(_) => "ipc",
+            Namespace::Net(_) => "net",
             Namespace::Only(kind, ..) => kind,
         };
         format!("{kind}:[{}]", self.number())

@@ -1,6 +1,6 @@
 //! Socket addresses.
 
-use crate::fail::{Denial, Fail, SysResult};
+use crate::fail::SysResult;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
@@ -23,32 +23,9 @@ pub enum Addr {
     None,
 }
 
-/// Whether the sandbox has this address.
-pub fn is_local(ip: IpAddr) -> bool {
-    let ip = ip.to_canonical();
-    ip.is_loopback() || ip.is_unspecified()
-}
-
 /// Whether two addresses are the same, IPv4 within IPv6 included.
 pub fn same(a: &SocketAddr, b: &SocketAddr) -> bool {
     a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
-}
-
-/// Refuses an address outside of the sandbox.
-///
-/// # Errors
-/// The denial.
-pub fn reachable(to: &SocketAddr) -> SysResult<()> {
-    if is_local(to.ip()) {
-        return Ok(());
-    }
-    Err(Fail::Denial(Box::new(Denial {
-        errno: Errno::ENETUNREACH,
-        what: "connect",
-        object: to.to_string(),
-        rule: "network closed".into(),
-        allow_with: String::new(),
-    })))
 }
 
 /// Some bytes of a guest's structure; None past its end.

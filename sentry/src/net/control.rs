@@ -7,7 +7,7 @@ use crate::ipc::install_file;
 use crate::task::userns::Ids;
 use crate::vfs::file::File;
 use std::cell::RefCell;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use syscall_table::abi::*;
@@ -90,7 +90,7 @@ pub struct Header {
     /// TOS, or traffic class.
     pub class: Option<i32>,
     /// Destination.
-    pub to: Option<IpAddr>,
+    pub to: Option<SocketAddr>,
 }
 
 /// One control message to the guest: level, type, body.
@@ -103,7 +103,7 @@ impl Header {
         let index = super::iface::INDEX;
         let int = |value: i32| value.to_ne_bytes().to_vec();
         if family == AF_INET {
-            if let (Some(IpAddr::V4(to)), true) = (self.to, on(SOL_IP, IP_PKTINFO)) {
+            if let (Some(IpAddr::V4(to)), true) = (self.to.map(|to| to.ip().to_canonical()), on(SOL_IP, IP_PKTINFO)) {
                 let parts = [index.to_ne_bytes(), to.octets(), to.octets()];
                 out.push((SOL_IP, IP_PKTINFO, parts.concat()));
             }
@@ -115,7 +115,7 @@ impl Header {
             }
         } else if family == AF_INET6 {
             if let (Some(to), true) = (self.to, on(SOL_IPV6, IPV6_RECVPKTINFO)) {
-                let to = super::listing::octets(AF_INET6, to);
+                let to = super::listing::octets(AF_INET6, to.ip());
                 out.push((SOL_IPV6, IPV6_PKTINFO, [&to[..], &index.to_ne_bytes()].concat()));
             }
             if let (Some(hops), true) = (self.hops, on(SOL_IPV6, IPV6_RECVHOPLIMIT)) {

@@ -2,7 +2,7 @@
 
 use super::addr::Addr;
 use super::socket::{Kind, Socket};
-use crate::kernel::Kernel;
+use super::Net;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use syscall_table::abi::*;
 
@@ -69,8 +69,8 @@ pub fn octets(family: i32, ip: IpAddr) -> [u8; 16] {
 }
 
 /// The sockets of a family; `protocol` (IPPROTO_TCP, IPPROTO_UDP) chooses among the inet ones.
-pub fn rows(kernel: &Kernel, family: i32, protocol: i32) -> Vec<Row> {
-    let sockets = kernel.net.sockets();
+pub fn rows(net: &Net, family: i32, protocol: i32) -> Vec<Row> {
+    let sockets = net.sockets();
     let wanted = |s: &Socket| {
         s.family == family && (family == AF_UNIX || (protocol == IPPROTO_TCP) == (s.kind == Kind::Stream))
     };

@@ -4,7 +4,8 @@
 //! - [`addr`]: addresses and their ABI form.
 //! - [`socket`]: one socket; [`transfer`] puts what is sent into the receiver's inbox.
 //! - [`control`]: control messages (SCM_RIGHTS, SCM_CREDENTIALS).
-//! - [`iface`]: the one interface; [`netlink`]: questions about it and about sockets.
+//! - [`iface`]: the one interface of a namespace; [`netlink`], [`route`]: questions about it, its changes, and lists of sockets.
+//! - [`multicast`]: groups, and what is sent to them.
 //! - [`listing`]: which sockets there are.
 //!
 //! Locks: the names, then one socket; never two sockets at once.
@@ -13,14 +14,19 @@ pub mod addr;
 pub mod control;
 pub mod iface;
 pub mod listing;
+pub mod multicast;
 pub mod netlink;
 pub mod option;
+mod route;
 pub mod socket;
 pub mod transfer;
 
-use crate::fail::SysResult;
+use crate::fail::{Denial, Fail, SysResult};
+use crate::ipc::sysv::Counter;
 use crate::sync::{Level, Lock};
+use crate::task::userns::UserNs;
 use addr::Addr;
+use iface::Lo;
 use socket::{Kind, Socket};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -31,6 +37,8 @@ use syscall_table::errno::Errno;
 /// First port that is chosen for a socket without one (net.ipv4.ip_local_port_range).
 const FIRST_PORT: u16 = 32768;
 const LAST_PORT: u16 = 60999;
+/// Most network namespaces.
+const NAMESPACES: usize = 4096;
 
 /// One socket bound to a port.
 struct Bound {
@@ -60,8 +68,6 @@ fn is_v4(ip: IpAddr) -> bool {
 #[derive(Default)]
 struct Names {
     abstracts: HashMap<Vec<u8>, Weak<Socket>>,
-    /// By device and inode.
-    paths: HashMap<(u64, u64), Weak<Socket>>,
     /// By protocol and port.
     ports: HashMap<(i32, u16), Vec<Bound>>,
     /// Turns among sockets with SO_REUSEPORT.
@@ -78,22 +84,102 @@ struct All {
     port: u32,
 }
 
-/// Bound names of one sandbox.
-pub struct Net {
-    names: Lock<Names>,
-    all: Lock<All>,
+/// Sockets bound to files, by device and inode: they are reached from every network namespace.
+struct Paths {
+    sockets: Lock<HashMap<(u64, u64), Weak<Socket>>>,
+    /// How many namespaces there are beside the sandbox's.
+    made: Counter,
 }
 
-impl Default for Net {
-    fn default() -> Self {
-        Net {
-            names: Lock::new(Level::Inode, Names { next: FIRST_PORT, ..Names::default() }),
-            all: Lock::new(Level::Inode, All::default()),
+/// A network namespace (network_namespaces(7)): an interface, ports, abstract names, and the sockets that have them.
+pub struct Net {
+    /// Number in /proc/PID/ns/net.
+    pub ino: u64,
+    /// Whose rights count in it.
+    pub owner: Arc<UserNs>,
+    /// The sandbox's: what cannot be reached from it is outside, and a denial.
+    first: bool,
+    lo: Lock<Lo>,
+    names: Lock<Names>,
+    all: Lock<All>,
+    paths: Arc<Paths>,
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        if !self.first {
+            self.paths.made.give(1);
         }
     }
 }
 
 impl Net {
+    /// The sandbox's.
+    pub fn first() -> Net {
+        let paths = Arc::new(Paths { sockets: Lock::new(Level::Inode, HashMap::new()), made: Counter::new() });
+        Net::with(4_026_531_833, UserNs::first(), Lo::up(), paths)
+    }
+
+    /// A new one: its interface is down. None: there are too many.
+    pub fn fresh(&self, ino: u64, owner: Arc<UserNs>) -> Option<Net> {
+        if !self.paths.made.take(1, NAMESPACES) {
+            return None;
+        }
+        Some(Net::with(ino, owner, Lo::down(), self.paths.clone()))
+    }
+
+    fn with(ino: u64, owner: Arc<UserNs>, lo: Lo, paths: Arc<Paths>) -> Net {
+        Net {
+            ino,
+            first: owner.is_first() && lo.up,
+            owner,
+            lo: Lock::new(Level::Field, lo),
+            names: Lock::new(Level::Inode, Names { next: FIRST_PORT, ..Names::default() }),
+            all: Lock::new(Level::Inode, All::default()),
+            paths,
+        }
+    }
+
+    /// Its interface now.
+    pub fn lo(&self) -> Lo {
+        self.lo.lock().clone()
+    }
+
+    /// Changes its interface.
+    pub fn change_lo<T>(&self, how: impl FnOnce(&mut Lo) -> T) -> T {
+        how(&mut self.lo.lock())
+    }
+
+    /// Whether it has this address.
+    pub fn has(&self, ip: IpAddr) -> bool {
+        self.lo.lock().has(ip)
+    }
+
+    /// Refuses an address that cannot be reached.
+    ///
+    /// # Errors
+    /// The denial of an address outside of the sandbox; ENETUNREACH or EADDRNOTAVAIL within a namespace of a guest's
+    /// own, or with the interface down.
+    pub fn reachable(&self, to: &SocketAddr) -> SysResult<()> {
+        let ip = to.ip().to_canonical();
+        let lo = self.lo.lock();
+        if lo.has(ip) || ip.is_unspecified() && lo.speaks(ip) {
+            return Ok(());
+        }
+        let none = ip.is_ipv6() && !lo.speaks(ip);
+        drop(lo);
+        if !self.first || ip.is_loopback() || ip.is_unspecified() {
+            return Err(if none { Errno::EADDRNOTAVAIL } else { Errno::ENETUNREACH }.into());
+        }
+        Err(Fail::Denial(Box::new(Denial {
+            errno: Errno::ENETUNREACH,
+            what: "connect",
+            object: to.to_string(),
+            rule: "network closed".into(),
+            allow_with: String::new(),
+        })))
+    }
+
     /// Notes a new socket, for [`Net::sockets`].
     fn note(&self, socket: &Arc<Socket>) {
         let mut all = self.all.lock();
@@ -159,14 +245,36 @@ impl Net {
 
     /// Binds a socket file.
     pub fn bind_path(&self, id: (u64, u64), socket: &Arc<Socket>) {
+        let mut paths = self.paths.sockets.lock();
+        if paths.len() >= 64 && paths.len().is_power_of_two() {
+            paths.retain(|_, s| s.strong_count() > 0);
+        }
+        paths.insert(id, Arc::downgrade(socket));
+    }
+
+    /// Forgets the name of a socket that is closed.
+    pub(super) fn unbind(&self, name: &Addr, socket: &Socket) {
+        let is = |known: &Weak<Socket>| std::ptr::eq(known.as_ptr(), socket);
         let mut names = self.names.lock();
-        names.paths.retain(|_, s| s.strong_count() > 0);
-        names.paths.insert(id, Arc::downgrade(socket));
+        match name {
+            Addr::Abstract(name) if names.abstracts.get(name).is_some_and(is) => {
+                names.abstracts.remove(name);
+            }
+            Addr::Ip(at) => {
+                let key = (socket.protocol, at.port());
+                let Some(list) = names.ports.get_mut(&key) else { return };
+                list.retain(|bound| !is(&bound.socket) && bound.socket.strong_count() > 0);
+                if list.is_empty() {
+                    names.ports.remove(&key);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The socket of a socket file.
     pub fn find_path(&self, id: (u64, u64)) -> Option<Arc<Socket>> {
-        self.names.lock().paths.get(&id).and_then(Weak::upgrade)
+        self.paths.sockets.lock().get(&id).and_then(Weak::upgrade)
     }
 
     /// Binds an address; port 0 is replaced by a free one.
@@ -174,7 +282,7 @@ impl Net {
     /// # Errors
     /// EADDRINUSE; EADDRNOTAVAIL for an address that is not the sandbox's.
     pub fn bind_ip(&self, mut to: SocketAddr, socket: &Arc<Socket>, reuse: bool) -> SysResult<SocketAddr> {
-        if !addr::is_local(to.ip()) {
+        if !self.lo.lock().can_bind(to.ip()) {
             return Err(Errno::EADDRNOTAVAIL.into());
         }
         let protocol = socket.protocol;
@@ -185,9 +293,11 @@ impl Net {
             loop {
                 let port = names.next;
                 names.next = if port >= LAST_PORT { FIRST_PORT } else { port + 1 };
-                let list = names.ports.entry((protocol, port)).or_default();
-                list.retain(|b| b.socket.strong_count() > 0);
-                if list.is_empty() {
+                let list = names.ports.get_mut(&(protocol, port));
+                if list.is_none_or(|list| {
+                    list.retain(|b| b.socket.strong_count() > 0);
+                    list.is_empty()
+                }) {
                     to.set_port(port);
                     break;
                 }

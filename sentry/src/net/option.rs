@@ -1,6 +1,7 @@
 //! Socket options (socket(7), tcp(7), ip(7)): those with an effect here, and those that are remembered.
 
 use super::addr::{Addr, array};
+use super::multicast;
 use super::socket::{Kind, Socket};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
@@ -37,7 +38,7 @@ fn remembered(level: i32, name: i32) -> Option<i32> {
             | TCP_LINGER2 | TCP_NOTSENT_LOWAT | TCP_FASTOPEN,
         ) => 0,
         (SOL_IP, IP_TTL) => 64,
-        (SOL_IP, IP_MULTICAST_TTL | IP_MULTICAST_LOOP) => 1,
+        (SOL_IP, IP_MULTICAST_TTL | IP_MULTICAST_LOOP | IP_MULTICAST_ALL) => 1,
         (
             SOL_IP,
             IP_TOS
@@ -50,7 +51,7 @@ fn remembered(level: i32, name: i32) -> Option<i32> {
             | IP_BIND_ADDRESS_NO_PORT,
         ) => 0,
         (SOL_IPV6, IPV6_UNICAST_HOPS) => 64,
-        (SOL_IPV6, IPV6_MULTICAST_HOPS | IPV6_MULTICAST_LOOP) => 1,
+        (SOL_IPV6, IPV6_MULTICAST_HOPS | IPV6_MULTICAST_LOOP | IPV6_MULTICAST_ALL) => 1,
         (
             SOL_IPV6,
             IPV6_RECVERR | IPV6_V6ONLY | IPV6_RECVPKTINFO | IPV6_RECVHOPLIMIT | IPV6_RECVTCLASS | IPV6_TCLASS
@@ -148,6 +149,9 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
         }
         _ => {}
     }
+    if multicast::is_option(level, name) && applies(socket, level) {
+        return multicast::set(socket, level, name, &bytes);
+    }
     if (level, name) == (SOL_SOCKET, SO_BINDTODEVICE) {
         let device = bytes.split(|b| *b == 0).next().unwrap_or_default();
         // The one interface, or an end of the binding: either way nothing changes.
@@ -236,6 +240,9 @@ fn tcp_info(socket: &Socket) -> Vec<u8> {
 /// # Errors
 /// ENOPROTOOPT.
 pub fn get(socket: &Socket, level: i32, name: i32) -> SysResult<Vec<u8>> {
+    if multicast::is_option(level, name) && applies(socket, level) {
+        return multicast::get(socket, level, name);
+    }
     let mut state = socket.state.lock();
     let wait = |wait: Option<Duration>| Ok(time::to_timeval(wait.unwrap_or_default()).as_bytes().to_vec());
     let int = |value: i32| Ok(value.to_ne_bytes().to_vec());

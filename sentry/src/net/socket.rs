@@ -1,6 +1,7 @@
 //! One socket of any kind. A sender puts its message into the receiver's inbox and wakes it.
 
-use super::addr::{self, Addr};
+use super::Net;
+use super::addr::Addr;
 use super::control::Ancillary;
 use super::listing::{self, Row};
 use crate::cx::Cx;
@@ -124,6 +125,10 @@ pub struct State {
     /// Bytes of a TCP stream that were taken out of the inbox.
     pub(super) taken: u64,
     pub(super) urgent: Option<Urgent>,
+    /// Multicast groups that it is in.
+    pub(super) groups: Vec<IpAddr>,
+    /// IP_MULTICAST_IF by an address.
+    pub(super) sends_as: Option<Ipv4Addr>,
 }
 
 impl State {
@@ -143,6 +148,8 @@ pub struct Socket {
     pub(super) queue: WaitQueue,
     /// IPPROTO_* or NETLINK_*
     pub protocol: i32,
+    /// Its network namespace.
+    pub net: Arc<Net>,
     /// Effective user of its maker.
     uid: u32,
     kernel: Weak<Kernel>,
@@ -153,9 +160,9 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// An unconnected socket of a user and group.
+    /// An unconnected socket of a user and group in a network namespace.
     pub fn new(
-        kernel: &Arc<Kernel>,
+        (kernel, net): (&Arc<Kernel>, &Arc<Net>),
         family: i32,
         kind: Kind,
         protocol: i32,
@@ -166,6 +173,7 @@ impl Socket {
             family,
             kind,
             protocol,
+            net: net.clone(),
             uid,
             state: Lock::new(Level::Object, State::default()),
             queue: WaitQueue::new(),
@@ -174,7 +182,7 @@ impl Socket {
             ino,
             owned: Owned::new(Attr { uid, gid, ..anonymous_attr(9, ino, S_IFSOCK | 0o777) }),
         });
-        kernel.net.note(&socket);
+        net.note(&socket);
         socket
     }
 
@@ -303,7 +311,7 @@ impl Socket {
     }
 
     /// Gives an inet socket a port if it has none.
-    pub(super) fn autobind_ip(&self, kernel: &Kernel, toward: Option<IpAddr>) -> SysResult<SocketAddr> {
+    pub(super) fn autobind_ip(&self, toward: Option<IpAddr>) -> SysResult<SocketAddr> {
         if let Addr::Ip(bound) = self.state.lock().local {
             return Ok(bound);
         }
@@ -312,7 +320,7 @@ impl Socket {
         if let Some(ip) = toward {
             wish.set_ip(ip);
         }
-        let bound = kernel.net.bind_ip(wish, &me, false)?;
+        let bound = self.net.bind_ip(wish, &me, false)?;
         self.state.lock().local = Addr::Ip(bound);
         Ok(bound)
     }
@@ -326,7 +334,7 @@ impl Socket {
             return Err(Errno::EOPNOTSUPP.into());
         }
         if self.family != AF_UNIX {
-            self.autobind_ip(cx.kernel(), None)?;
+            self.autobind_ip(None)?;
         }
         let creds = super::control::own_creds(cx);
         let mut state = self.state.lock();
@@ -400,13 +408,14 @@ impl Socket {
         }
         if let Addr::Ip(to) = &remote {
             let toward = if to.ip().is_unspecified() { self.any_loopback() } else { to.ip() };
-            self.autobind_ip(kernel, Some(toward))?;
+            self.autobind_ip(Some(toward))?;
         }
         let creds = super::control::own_creds(cx);
         cx.wait_on(&listener.queue, Ready::OUT);
         let other = {
             let made = listener.owned.attr();
-            Socket::new(kernel, listener.family, listener.kind, listener.protocol, (listener.uid, made.gid))
+            let owner = (listener.uid, made.gid);
+            Socket::new((kernel, &listener.net), listener.family, listener.kind, listener.protocol, owner)
         };
         let local = self.state.lock().local.clone();
         {
@@ -477,10 +486,10 @@ impl Socket {
     ///
     /// # Errors
     /// EADDRINUSE.
-    pub fn set_peer(&self, cx: &Cx, peer: Option<(Addr, Option<Arc<Socket>>)>) -> SysResult<()> {
+    pub fn set_peer(&self, peer: Option<(Addr, Option<Arc<Socket>>)>) -> SysResult<()> {
         if let Some((Addr::Ip(to), _)) = &peer {
             let toward = if to.ip().is_unspecified() { self.any_loopback() } else { to.ip() };
-            self.autobind_ip(cx.kernel(), Some(toward))?;
+            self.autobind_ip(Some(toward))?;
         }
         let mut state = self.state.lock();
         match peer {
@@ -544,6 +553,8 @@ impl Socket {
     }
 
     fn close(&self) {
+        let name = self.state.lock().local.clone();
+        self.net.unbind(&name, self);
         let (peer, reset, waiting, inbox) = {
             let mut state = self.state.lock();
             let inbox = std::mem::take(&mut state.inbox);
@@ -582,7 +593,21 @@ impl Socket {
     /// The denial.
     pub fn check_reach(&self, to: &Addr) -> SysResult<()> {
         match to {
-            Addr::Ip(to) => addr::reachable(to),
+            Addr::Ip(to) => self.check_ip(to),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_ip(&self, to: &SocketAddr) -> SysResult<()> {
+        let ip = to.ip().to_canonical();
+        let lo = self.net.lo();
+        if lo.up && !ip.is_loopback() && ip.is_multicast() && self.kind == Kind::Dgram && self.reaches_groups(ip) {
+            return Ok(());
+        }
+        self.net.reachable(to)?;
+        match (lo.is_broadcast(ip), self.kind) {
+            (true, Kind::Stream) => Err(Errno::ENETUNREACH.into()),
+            (true, _) if !self.option(SO_BROADCAST) => Err(Errno::EACCES.into()),
             _ => Ok(()),
         }
     }
@@ -710,7 +735,7 @@ impl FileOps for Socket {
                 cx.write_value(arg, &i32::try_from(count).unwrap_or(i32::MAX))?;
                 Ok(0)
             }
-            _ => super::iface::ioctl(cx, request, arg).unwrap_or(Err(Errno::ENOTTY.into())),
+            _ => super::iface::ioctl(cx, &self.net, request, arg).unwrap_or(Err(Errno::ENOTTY.into())),
         }
     }
 

@@ -53,12 +53,12 @@ impl Socket {
         let port = match self.netlink_port() {
             Some(port) => port,
             None => {
-                let port = cx.kernel().net.netlink_port(cx.task.process.pid);
+                let port = self.net.netlink_port(cx.task.process.pid);
                 self.state.lock().local = Addr::Netlink(port, 0);
                 port
             }
         };
-        let answers = super::netlink::answer(cx, self.protocol, port, data);
+        let answers = super::netlink::answer(cx, self, port, data);
         let mut state = self.state.lock();
         for data in answers {
             if state.bytes.saturating_add(data.len()) > 2 * ROOM {
@@ -109,11 +109,17 @@ impl Socket {
             AF_INET => ((SOL_IP, IP_TTL), (SOL_IP, IP_TOS)),
             _ => ((SOL_IPV6, IPV6_UNICAST_HOPS), (SOL_IPV6, IPV6_TCLASS)),
         };
+        let many = matches!(to, Addr::Ip(at) if at.ip().is_multicast());
+        let (hops, most) = match (many, self.family) {
+            (true, AF_INET) => ((SOL_IP, IP_MULTICAST_TTL), 1),
+            (true, _) => ((SOL_IPV6, IPV6_MULTICAST_HOPS), 1),
+            _ => (hops, 64),
+        };
         let option = |key, first| state.options.get(&key).copied().filter(|v| *v >= 0).unwrap_or(first);
-        header.hops.get_or_insert(option(hops, 64));
+        header.hops.get_or_insert(option(hops, most));
         header.class.get_or_insert(option(class, 0));
         if let Addr::Ip(at) = to {
-            header.to = Some(at.ip());
+            header.to = Some(*at);
         }
     }
 
@@ -134,12 +140,12 @@ impl Socket {
     }
 
     /// Whom a message goes to: `to` from the call, else the peer.
-    fn target(&self, cx: &Cx, to: Option<(Addr, Option<Arc<Socket>>)>) -> SysResult<Option<Arc<Socket>>> {
+    fn target(&self, to: Option<(Addr, Option<Arc<Socket>>)>) -> SysResult<Option<Arc<Socket>>> {
         if self.kind == Kind::Dgram {
             if let Some((remote, socket)) = to {
                 if let Addr::Ip(at) = remote {
-                    self.autobind_ip(cx.kernel(), None)?;
-                    return Ok(cx.kernel().net.find_ip(self.protocol, at, self.source(at)));
+                    self.autobind_ip(None)?;
+                    return Ok(self.net.find_ip(self.protocol, at, self.source(at)));
                 }
                 return Ok(socket);
             }
@@ -152,7 +158,7 @@ impl Socket {
             }
             return match remote {
                 // Looked up each time: the receiver may have been bound later.
-                Addr::Ip(at) => match cx.kernel().net.find_ip(self.protocol, at, self.source(at)) {
+                Addr::Ip(at) => match self.net.find_ip(self.protocol, at, self.source(at)) {
                     Some(socket) => Ok(Some(socket)),
                     None => {
                         self.state.lock().error = Some(Errno::ECONNREFUSED);
@@ -186,7 +192,7 @@ impl Socket {
                 return Ok(sent);
             }
         }
-        let target = self.target(cx, None)?;
+        let target = self.target(None)?;
         let over = {
             let state = self.state.lock();
             state.shut_write || state.ended
@@ -293,12 +299,15 @@ impl Socket {
             };
             self.fill_header(&mut ancillary.ip, &remote);
         }
-        let target = self.target(cx, to)?;
+        if let Some(to) = ancillary.ip.to.filter(|to| self.net.is_for_many(to.ip())) {
+            return self.send_to_many(data, to, ancillary);
+        }
+        let target = self.target(to)?;
         let (local, shut, wait, creds) = {
             let state = self.state.lock();
             (state.local.clone(), state.shut_write || state.ended, state.send_wait, state.own_creds)
         };
-        let local = match ancillary.ip.to.and_then(|ip| self.source(SocketAddr::new(ip, 0))) {
+        let local = match ancillary.ip.to.and_then(|to| self.source(to)) {
             Some(source) => Addr::Ip(source),
             None => local,
         };

@@ -37,7 +37,7 @@ pub fn mq_open(cx: &mut Cx, path: CStr, oflag: OpenFlags, mode: Mode, attr: In<M
         }
     };
     let name = name(cx, path)?;
-    let queues = cx.kernel().mqueues.clone();
+    let queues = cx.task.ipc().mqueues.clone();
     let creds = cx.task.creds();
     let queue = match queues.find(&name) {
         Some(_) if flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL => return Err(Errno::EEXIST.into()),
@@ -72,7 +72,7 @@ pub fn mq_open(cx: &mut Cx, path: CStr, oflag: OpenFlags, mode: Mode, attr: In<M
 /// mq_unlink(2)
 pub fn mq_unlink(cx: &mut Cx, path: CStr) -> SysResult {
     let name = name(cx, path)?;
-    let queues = &cx.kernel().mqueues;
+    let queues = &cx.task.ipc().mqueues;
     let queue = queues.find(&name).ok_or(Errno::ENOENT)?;
     let root = Attr { mode: S_IFDIR | 0o1777, ..Attr::default() };
     perm::check_delete(&cx.task.creds(), &root, &queue.attr())?;

@@ -20,7 +20,7 @@ struct Waiting {
 
 /// msgget(2)
 pub fn msgget(cx: &mut Cx, key: i32, msgflg: IpcFlags) -> SysResult {
-    let table = &cx.kernel().ipc.msg;
+    let table = &cx.task.ipc().sysv.msg;
     let id = table.get(
         (key, msgflg.bits()),
         &cx.task.creds(),
@@ -32,7 +32,7 @@ pub fn msgget(cx: &mut Cx, key: i32, msgflg: IpcFlags) -> SysResult {
 }
 
 fn find(cx: &mut Cx, msqid: i32, wanted: u32) -> SysResult<Arc<Queue>> {
-    let queue = cx.kernel().ipc.msg.find(msqid)?;
+    let queue = cx.task.ipc().sysv.msg.find(msqid)?;
     if !queue.perm().may(&cx.task.creds(), wanted) {
         return Err(Errno::EACCES.into());
     }
@@ -56,7 +56,7 @@ pub fn msgsnd(cx: &mut Cx, msqid: i32, msgp: Addr, msgsz: usize, msgflg: IpcFlag
         return Err(Errno::EINVAL.into());
     };
     cx.wait_on(queue.queue(), Ready::IN);
-    if queue.send(&message, cx.task.process.pid, &cx.kernel().ipc.usage.bytes)? {
+    if queue.send(&message, cx.task.process.pid, &cx.task.ipc().sysv.usage.bytes)? {
         return Ok(0);
     }
     if msgflg.has(IPC_NOWAIT) {
@@ -88,7 +88,7 @@ pub fn msgrcv(cx: &mut Cx, msqid: i32, msgp: Addr, msgsz: usize, msgtyp: i64, ms
     }
     let queue = cx.state::<Waiting>().queue.clone().ok_or(Errno::EINVAL)?;
     cx.wait_on(queue.queue(), Ready::IN);
-    let bytes = &cx.kernel().ipc.usage.bytes;
+    let bytes = &cx.task.ipc().sysv.usage.bytes;
     match queue.receive(wanted, msgsz, msgflg.has(MSG_NOERROR), cx.task.process.pid, bytes)? {
         Some(message) => {
             let text = message.text.get(..message.text.len().min(msgsz)).unwrap_or_default();
@@ -106,7 +106,7 @@ pub fn msgctl(cx: &mut Cx, msqid: i32, op: IpcCmd, buf: Addr) -> SysResult {
     if op.bits() < 0 || msqid < 0 {
         return Err(Errno::EINVAL.into());
     }
-    let ipc = &cx.kernel().ipc;
+    let ipc = &cx.task.ipc().sysv;
     let creds = cx.task.creds();
     match op.bits() {
         cmd @ (IPC_INFO | MSG_INFO) => {

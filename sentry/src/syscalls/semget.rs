@@ -16,7 +16,7 @@ use zerocopy::FromBytes;
 /// semget(2)
 pub fn semget(cx: &mut Cx, key: i32, nsems: i32, semflg: IpcFlags) -> SysResult {
     let count = usize::try_from(nsems).ok().filter(|n| *n <= SEMMSL).ok_or(Errno::EINVAL)?;
-    let ipc = &cx.kernel().ipc;
+    let ipc = &cx.task.ipc().sysv;
     let big_enough = |set: &Set| {
         if set.lock_peer().sems.len() < count { Err(Errno::EINVAL.into()) } else { Ok(()) }
     };
@@ -96,7 +96,7 @@ fn begin(
     cx.copy_in(sops.addr(), &mut bytes)?;
     let read = |b: &[u8]| Sembuf::read_from_bytes(b).map_err(|_| Errno::EFAULT);
     let ops: Vec<Sembuf> = bytes.chunks_exact(size_of::<Sembuf>()).map(read).collect::<Result<_, _>>()?;
-    let set = cx.kernel().ipc.sem.find(semid)?;
+    let set = cx.task.ipc().sysv.sem.find(semid)?;
     let creds = cx.task.creds();
     let state = set.lock();
     if ops.iter().any(|op| usize::from(op.sem_num) >= state.sems.len()) {
@@ -129,7 +129,7 @@ pub fn semctl(cx: &mut Cx, semid: i32, semnum: i32, op: IpcCmd, arg: u64) -> Sys
     if semid < 0 {
         return Err(Errno::EINVAL.into());
     }
-    let ipc = &cx.kernel().ipc;
+    let ipc = &cx.task.ipc().sysv;
     match op.bits() {
         cmd @ (IPC_INFO | SEM_INFO) => {
             let number = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
@@ -238,7 +238,7 @@ pub fn semctl(cx: &mut Cx, semid: i32, semnum: i32, op: IpcCmd, arg: u64) -> Sys
 /// SETVAL, SETALL have changed values.
 fn changed(set: &Set, mut state: Guard<'_, State>, num: Option<u16>, cx: &Cx) {
     state.touch();
-    Set::forget_undo(&mut state, num, &cx.kernel().ipc.usage.undos);
+    Set::forget_undo(&mut state, num, &cx.task.ipc().sysv.usage.undos);
     drop(state);
     set.wake();
 }

@@ -19,7 +19,7 @@ pub fn shmget(cx: &mut Cx, key: i32, size: usize, shmflg: IpcFlags) -> SysResult
     let big_enough = |segment: &Segment| {
         if segment.size() < size { Err(Errno::EINVAL.into()) } else { Ok(()) }
     };
-    let id = cx.kernel().ipc.shm.get((key, flags), &cx.task.creds(), SHMMNI, big_enough, |perm, _| {
+    let id = cx.task.ipc().sysv.shm.get((key, flags), &cx.task.creds(), SHMMNI, big_enough, |perm, _| {
         if size == 0 || size > SHMMAX {
             return Err(Errno::EINVAL.into());
         }
@@ -62,7 +62,7 @@ pub fn shmat(cx: &mut Cx, shmid: i32, shmaddr: Addr, shmflg: IpcFlags) -> SysRes
         prot |= PROT_EXEC;
         wanted |= EXEC;
     }
-    let segment = cx.kernel().ipc.shm.find(shmid)?;
+    let segment = cx.task.ipc().sysv.shm.find(shmid)?;
     if !segment.perm().may(&cx.task.creds(), wanted) {
         return Err(Errno::EACCES.into());
     }
@@ -127,7 +127,7 @@ pub fn shmctl(cx: &mut Cx, shmid: i32, op: IpcCmd, buf: Addr) -> SysResult {
     if op.bits() < 0 || shmid < 0 {
         return Err(Errno::EINVAL.into());
     }
-    let table = &cx.kernel().ipc.shm;
+    let table = &cx.task.ipc().sysv.shm;
     let creds = cx.task.creds();
     match op.bits() {
         IPC_INFO => {

@@ -8,12 +8,16 @@ use crate::net::addr::Addr;
 use crate::net::control::own_creds;
 use crate::net::netlink;
 use crate::net::socket::{Kind, Socket, description};
+use crate::task::creds::cap;
 use crate::vfs::file::File;
 use crate::vfs::inode::NewKind;
 use crate::vfs::names::At;
 use std::sync::Arc;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
+
+/// First port that everybody may have (net.ipv4.ip_unprivileged_port_start).
+const UNPRIVILEGED: u16 = 1024;
 
 /// The socket behind a descriptor, with its description.
 ///
@@ -69,7 +73,8 @@ fn make(cx: &Cx, domain: i32, base: i32, protocol: i32) -> SysResult<Arc<Socket>
     };
     let socket = {
         let creds = cx.task.creds();
-        Socket::new(cx.kernel(), domain, kind, protocol, (creds.euid, creds.egid))
+        let place = (cx.kernel(), &cx.task.net());
+        Socket::new(place, domain, kind, protocol, (creds.euid, creds.egid))
     };
     if domain == AF_NETLINK {
         // getsockopt(SO_TYPE) tells the two apart.
@@ -138,7 +143,7 @@ pub(super) fn write_addr(cx: &mut Cx, of: &Addr, family: i32, addr: u64, len_at:
 /// Who has this address. None: nobody does.
 pub(super) fn resolve(cx: &Cx, socket: &Socket, to: &Addr) -> SysResult<Option<Arc<Socket>>> {
     socket.check_reach(to)?;
-    let net = &cx.kernel().net;
+    let net = &socket.net;
     match to {
         Addr::Abstract(name) => Ok(net.find_abstract(name)),
         Addr::Path(path) => {
@@ -167,10 +172,10 @@ pub fn bind(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResul
     }
     let local = match to {
         Addr::Abstract(name) => {
-            cx.kernel().net.bind_abstract(&name, &socket)?;
+            socket.net.bind_abstract(&name, &socket)?;
             Addr::Abstract(name)
         }
-        Addr::Unnamed => Addr::Abstract(cx.kernel().net.autobind(&socket)),
+        Addr::Unnamed => Addr::Abstract(socket.net.autobind(&socket)),
         Addr::Path(path) => {
             let mode = 0o777 & !*cx.task.fs().umask.lock();
             let at = At { dirfd: AT_FDCWD, path: &path };
@@ -180,18 +185,22 @@ pub fn bind(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResul
                 other => other?,
             };
             let attr = place.inode().attr()?;
-            cx.kernel().net.bind_path((attr.dev, attr.ino), &socket);
+            socket.net.bind_path((attr.dev, attr.ino), &socket);
             Addr::Path(path)
         }
         Addr::Ip(at) => {
+            let creds = cx.task.creds();
+            if (1..UNPRIVILEGED).contains(&at.port()) && !creds.capable_in(&socket.net.owner, cap::NET_BIND_SERVICE) {
+                return Err(Errno::EACCES.into());
+            }
             let reuse = socket.option(SO_REUSEADDR) || socket.option(SO_REUSEPORT);
-            Addr::Ip(cx.kernel().net.bind_ip(at, &socket, reuse)?)
+            Addr::Ip(socket.net.bind_ip(at, &socket, reuse)?)
         }
         Addr::Netlink(port, groups) => {
             let taken = |s: &Arc<Socket>| s.protocol == socket.protocol && s.netlink_port() == Some(port);
             match port {
-                0 => Addr::Netlink(cx.kernel().net.netlink_port(cx.task.process.pid), groups),
-                _ if cx.kernel().net.sockets().iter().any(taken) => return Err(Errno::EADDRINUSE.into()),
+                0 => Addr::Netlink(socket.net.netlink_port(cx.task.process.pid), groups),
+                _ if socket.net.sockets().iter().any(taken) => return Err(Errno::EADDRINUSE.into()),
                 _ => Addr::Netlink(port, groups),
             }
         }
@@ -213,7 +222,7 @@ pub fn connect(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysRe
     let to = read_addr(cx, socket.family, addr.addr(), addrlen)?;
     if to == Addr::None {
         if socket.kind == Kind::Dgram {
-            socket.set_peer(cx, None)?;
+            socket.set_peer(None)?;
         }
         return Ok(0);
     }
@@ -222,7 +231,7 @@ pub fn connect(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysRe
         if socket.family == AF_UNIX && found.is_none() {
             return Err(Errno::ECONNREFUSED.into());
         }
-        socket.set_peer(cx, Some((to, found)))?;
+        socket.set_peer(Some((to, found)))?;
         return Ok(0);
     }
     socket.connect_to(cx, found, to, file.nonblocking()).map(|()| 0)

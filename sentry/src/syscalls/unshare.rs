@@ -43,8 +43,8 @@ pub fn unshare(cx: &mut Cx, flags: CloneFlags) -> SysResult {
         let shared = std::mem::replace(&mut *cx.task.files.lock(), own);
         drop(shared);
     }
-    if flags & CLONE_SYSVSEM != 0 {
-        crate::ipc::sysv::sem::leave(cx.kernel(), cx.task);
+    if flags & (CLONE_SYSVSEM | CLONE_NEWIPC) != 0 {
+        crate::ipc::sysv::sem::leave(cx.task);
     }
     if flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER) != 0 {
         let own = Arc::new(cx.task.fs().duplicate());
@@ -89,6 +89,10 @@ pub fn setns(cx: &mut Cx, fd: Fd, nstype: NsType) -> SysResult {
         join(cx, namespace, &mut creds, &mut namespaces, &mut places)?;
     }
     *cx.task.creds.lock() = creds;
+    if !Arc::ptr_eq(&cx.task.ipc(), &namespaces.ipc) {
+        // What is to be undone belongs to the objects left behind.
+        crate::ipc::sysv::sem::leave(cx.task);
+    }
     let old = std::mem::replace(&mut *cx.task.namespaces.lock(), namespaces);
     drop(old);
     if let Some(root) = places {
@@ -137,6 +141,14 @@ fn join(
             let owner = ns.as_ref().map_or_else(UserNs::first, |ns| ns.owner.clone());
             need(creds.capable_in(&owner, cap::SYS_ADMIN) && creds.has(cap::SYS_ADMIN))?;
             namespaces.cgroup = ns;
+        }
+        Namespace::Ipc(ns) => {
+            need(creds.capable_in(&ns.owner, cap::SYS_ADMIN) && creds.has(cap::SYS_ADMIN))?;
+            namespaces.ipc = ns;
+        }
+        Namespace::Net(ns) => {
+            need(creds.capable_in(&ns.owner, cap::SYS_ADMIN) && creds.has(cap::SYS_ADMIN))?;
+            namespaces.net = ns;
         }
         // There is one: who is in it stays in it.
         Namespace::Only(..) => need(creds.capable(cap::SYS_ADMIN))?,

@@ -150,7 +150,7 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
         let comm = task.comm.lock().clone();
         *task.process.epitaph.lock() = Some((comm, task.creds()));
     }
-    crate::ipc::sysv::sem::leave(kernel, task);
+    crate::ipc::sysv::sem::leave(task);
     if last_user {
         super::usage::leave_space(kernel, &task.process, &*mm.space);
         if !leaves {
@@ -170,7 +170,7 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
     // The last reference closes the descriptors, which may wake others: no lock is held here.
     drop(files);
     // Mounts of a namespace that nobody is in any more go.
-    let first = super::namespaces::Namespaces::first(&kernel.vfs, &kernel.uts);
+    let first = super::namespaces::Namespaces::first(kernel);
     let own = std::mem::replace(&mut *task.namespaces.lock(), first);
     drop(own);
     let fs = std::mem::take(&mut *task.fs.lock());

@@ -310,7 +310,7 @@ impl Task {
             mm: Lock::new(Level::Mm, parts.mm),
             files: Lock::new(Level::FdTable, parts.files),
             fs: Lock::new(Level::FsContext, parts.fs),
-            namespaces: Lock::new(Level::Field, namespaces::Namespaces::first(&kernel.vfs, &kernel.uts)),
+            namespaces: Lock::new(Level::Field, namespaces::Namespaces::first(kernel)),
             creds: Lock::new(Level::Task, parts.creds),
             signals: Signals::new(parts.signals),
             comm: Lock::new(Level::Field, parts.comm),

@@ -4,8 +4,10 @@ use super::Task;
 use super::creds::{ALL_CAPS, Creds, cap};
 use super::userns::UserNs;
 use crate::fail::{Fail, SysResult};
-use crate::kernel::Names;
-use crate::vfs::Vfs;
+use crate::ipc::mqueue::Queues;
+use crate::ipc::sysv::{Counter, Ipc};
+use crate::kernel::{Kernel, Names};
+use crate::net::Net;
 use crate::vfs::mountns::MountNs;
 use crate::vfs::path::Path;
 use std::sync::Arc;
@@ -44,6 +46,54 @@ pub struct CgroupNs {
     pub owner: Arc<UserNs>,
 }
 
+/// Most IPC namespaces: each has objects of its own, whose number the sandbox's memory has to hold.
+const IPC_NAMESPACES: usize = 256;
+
+/// System V objects and POSIX message queues of a group of tasks (ipc_namespaces(7)).
+pub struct IpcNs {
+    /// Number in /proc/PID/ns/ipc.
+    pub ino: u64,
+    /// Whose rights count in it.
+    pub owner: Arc<UserNs>,
+    /// System V objects.
+    pub sysv: Ipc,
+    /// Message queues.
+    pub mqueues: Arc<Queues>,
+    /// How many there are beside the sandbox's.
+    made: Arc<Counter>,
+}
+
+impl IpcNs {
+    /// The sandbox's.
+    pub fn first() -> IpcNs {
+        IpcNs {
+            ino: 4_026_531_839,
+            owner: UserNs::first(),
+            sysv: Ipc::default(),
+            mqueues: Arc::default(),
+            made: Arc::default(),
+        }
+    }
+
+    /// An empty one.
+    ///
+    /// # Errors
+    /// ENOSPC: there are too many.
+    fn fresh(&self, owner: Arc<UserNs>) -> SysResult<IpcNs> {
+        if !self.made.take(1, IPC_NAMESPACES) {
+            return Err(Errno::ENOSPC.into());
+        }
+        let (sysv, made) = (self.sysv.beside(), self.made.clone());
+        Ok(IpcNs { ino: new_ino(), owner, sysv, mqueues: Arc::default(), made })
+    }
+}
+
+impl Drop for IpcNs {
+    fn drop(&mut self) {
+        self.made.give(1);
+    }
+}
+
 /// A number for a new namespace.
 pub fn new_ino() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(4_026_532_000);
@@ -59,12 +109,22 @@ pub struct Namespaces {
     pub uts: Arc<UtsNs>,
     /// Control groups; None: the sandbox's.
     pub cgroup: Option<Arc<CgroupNs>>,
+    /// System V objects and message queues.
+    pub ipc: Arc<IpcNs>,
+    /// Network.
+    pub net: Arc<Net>,
 }
 
 impl Namespaces {
     /// The sandbox's.
-    pub fn first(vfs: &Vfs, uts: &Arc<UtsNs>) -> Namespaces {
-        Namespaces { mnt: vfs.first.clone(), uts: uts.clone(), cgroup: None }
+    pub fn first(kernel: &Kernel) -> Namespaces {
+        Namespaces {
+            mnt: kernel.vfs.first.clone(),
+            uts: kernel.uts.clone(),
+            cgroup: None,
+            ipc: kernel.ipc.clone(),
+            net: kernel.net.clone(),
+        }
     }
 }
 
@@ -73,12 +133,23 @@ impl Task {
     pub fn namespaces(&self) -> Namespaces {
         self.namespaces.lock().clone()
     }
+
+    /// Its IPC namespace.
+    pub fn ipc(&self) -> Arc<IpcNs> {
+        self.namespaces.lock().ipc.clone()
+    }
+
+    /// Its network namespace.
+    pub fn net(&self) -> Arc<Net> {
+        self.namespaces.lock().net.clone()
+    }
 }
 
 /// Flags of namespaces that can be made.
-pub(crate) const MADE: u64 = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWUSER | CLONE_NEWCGROUP;
+pub(crate) const MADE: u64 =
+    CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWUSER | CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET;
 /// Those that cannot.
-pub(crate) const LACKING: u64 = CLONE_NEWTIME | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET;
+pub(crate) const LACKING: u64 = CLONE_NEWTIME | CLONE_NEWPID;
 
 /// What a task in new namespaces has.
 pub(crate) struct New {
@@ -123,6 +194,12 @@ pub(crate) fn make(task: &Task, flags: u64) -> SysResult<New> {
     }
     if flags & CLONE_NEWCGROUP != 0 {
         namespaces.cgroup = Some(Arc::new(CgroupNs { ino: new_ino(), owner: owner.clone() }));
+    }
+    if flags & CLONE_NEWIPC != 0 {
+        namespaces.ipc = Arc::new(task.kernel.ipc.fresh(owner.clone())?);
+    }
+    if flags & CLONE_NEWNET != 0 {
+        namespaces.net = Arc::new(task.kernel.net.fresh(new_ino(), owner.clone()).ok_or(Errno::ENOSPC)?);
     }
     let mut places = None;
     if flags & CLONE_NEWNS != 0 {

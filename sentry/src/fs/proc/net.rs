@@ -3,7 +3,7 @@
 use super::system::{Names, named};
 use super::text;
 use crate::fs::pseudo::ino;
-use crate::kernel::Kernel;
+use crate::net::{Net, iface};
 use crate::net::listing::{self, LISTEN, Row};
 use crate::task::Task;
 use std::fmt::Write;
@@ -32,7 +32,7 @@ const SS_CONNECTED: u8 = 3;
 /// Flag of a listening socket (include/linux/net.h).
 const SO_ACCEPTCON: u32 = 1 << 16;
 
-type Make = fn(&Task) -> Vec<u8>;
+type Make = fn(&Net) -> Vec<u8>;
 
 /// An address as these tables have it: 32-bit words in the machine's order, and the port.
 fn address(family: i32, at: &SocketAddr) -> String {
@@ -55,7 +55,7 @@ fn entry(slot: String, row: &Row) -> String {
     )
 }
 
-fn table(task: &Task, family: i32, protocol: i32, heading: &str) -> String {
+fn table(net: &Net, family: i32, protocol: i32, heading: &str) -> String {
     let tcp = protocol == IPPROTO_TCP;
     let width = match (family, tcp) {
         (AF_INET, true) => TCP_WIDTH,
@@ -63,7 +63,7 @@ fn table(task: &Task, family: i32, protocol: i32, heading: &str) -> String {
         _ => 0,
     };
     let mut out = format!("{:<width$}\n", heading.trim_end());
-    for (slot, row) in listing::rows(&task.kernel, family, protocol).iter().enumerate() {
+    for (slot, row) in listing::rows(net, family, protocol).iter().enumerate() {
         let line = match (tcp, row.state) {
             (true, LISTEN) => entry(format!("{slot:4}"), row) + " 100 0 0 10 0",
             (true, _) => entry(format!("{slot:4}"), row) + " 20 4 30 10 -1",
@@ -75,9 +75,9 @@ fn table(task: &Task, family: i32, protocol: i32, heading: &str) -> String {
 }
 
 /// Names are any bytes.
-fn unix(task: &Task) -> Vec<u8> {
+fn unix(net: &Net) -> Vec<u8> {
     let mut out = Vec::from(UNIX);
-    for row in listing::rows(&task.kernel, AF_UNIX, 0) {
+    for row in listing::rows(net, AF_UNIX, 0) {
         let (flags, state) = match row.state {
             LISTEN => (SO_ACCEPTCON, SS_UNCONNECTED),
             listing::ESTABLISHED => (0, SS_CONNECTED),
@@ -97,27 +97,76 @@ fn unix(task: &Task) -> Vec<u8> {
 }
 
 /// Sockets of a family and protocol.
-fn count(task: &Task, family: i32, protocol: i32) -> usize {
-    listing::rows(&task.kernel, family, protocol).len()
+fn count(net: &Net, family: i32, protocol: i32) -> usize {
+    listing::rows(net, family, protocol).len()
 }
 
-fn sockstat(task: &Task) -> String {
-    let used = task.kernel.net.sockets().len();
-    let (tcp, udp) = (count(task, AF_INET, IPPROTO_TCP), count(task, AF_INET, IPPROTO_UDP));
+fn sockstat(net: &Net) -> String {
+    let used = net.sockets().len();
+    let (tcp, udp) = (count(net, AF_INET, IPPROTO_TCP), count(net, AF_INET, IPPROTO_UDP));
     format!(
         "sockets: used {used}\nTCP: inuse {tcp} orphan 0 tw 0 alloc {tcp} mem 0\nUDP: inuse {udp} mem 0\nUDPLITE: inuse 0\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n"
     )
 }
 
-fn sockstat6(task: &Task) -> String {
-    let (tcp, udp) = (count(task, AF_INET6, IPPROTO_TCP), count(task, AF_INET6, IPPROTO_UDP));
+fn sockstat6(net: &Net) -> String {
+    let (tcp, udp) = (count(net, AF_INET6, IPPROTO_TCP), count(net, AF_INET6, IPPROTO_UDP));
     format!(
         "TCP6: inuse {tcp}\nUDP6: inuse {udp}\nUDPLITE6: inuse 0\nRAW6: inuse 0\nFRAG6: inuse 0 memory 0\n"
     )
 }
 
+/// Addresses of IPv6: address, index, bits of the network, scope, flags, name.
+fn if_inet6(net: &Net) -> String {
+    let mut out = String::new();
+    for address in net.lo().addresses {
+        let std::net::IpAddr::V6(ip) = address.ip else { continue };
+        let _ = ip.octets().iter().try_for_each(|byte| write!(out, "{byte:02x}"));
+        // The scope as the address has it (net/ipv6.h).
+        let scope = match address.scope {
+            254 => 0x10,
+            253 => 0x20,
+            _ => 0,
+        };
+        let _ = writeln!(out, " {:02x} {:02x} {scope:02x} 80       lo", iface::INDEX, address.prefix);
+    }
+    out
+}
+
+/// Multicast groups of IPv4, those of the machine last.
+fn igmp(net: &Net) -> String {
+    let mut out = String::from("Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n");
+    if !net.lo().used {
+        return out;
+    }
+    let groups = net.groups(true);
+    let _ = writeln!(out, "1\tlo        : {:5}      V3", groups.len().saturating_add(1));
+    let all = [(std::net::IpAddr::from([224, 0, 0, 1]), 1)];
+    for (group, users) in groups.iter().chain(&all) {
+        let std::net::IpAddr::V4(ip) = group else { continue };
+        let _ = writeln!(out, "\t\t\t\t{:08X} {users:5} 0:00000000\t\t0", u32::from_le_bytes(ip.octets()));
+    }
+    out
+}
+
+/// Multicast groups of IPv6.
+fn igmp6(net: &Net) -> String {
+    let mut out = String::new();
+    if !net.lo().up {
+        return out;
+    }
+    let all = ["ff02::1", "ff01::1"].map(|ip| (ip.parse().unwrap_or(std::net::IpAddr::V6(0.into())), 1));
+    for (group, users) in net.groups(false).iter().chain(&all) {
+        let std::net::IpAddr::V6(ip) = group else { continue };
+        let _ = write!(out, "{:<4} {:<15} ", iface::INDEX, "lo");
+        let _ = ip.octets().iter().try_for_each(|byte| write!(out, "{byte:02x}"));
+        let _ = writeln!(out, " {users:5} 0000000C 0");
+    }
+    out
+}
+
 /// The files.
-pub(super) fn files(_: &Arc<Kernel>) -> Names {
+pub(super) fn files(of: &Arc<Net>) -> Names {
     let padded = |line: &str, width: usize| format!("{line:<width$}\n");
     let fixed: Vec<(&'static [u8], String)> = vec![
         (b"dev", DEV.into()),
@@ -125,7 +174,6 @@ pub(super) fn files(_: &Arc<Kernel>) -> Names {
         (b"raw6", UDP6.into()),
         (b"route", padded(ROUTE, 127)),
         (b"ipv6_route", String::new()),
-        (b"if_inet6", "00000000000000000000000000000001 01 80 10 80       lo\n".into()),
         (b"arp", "IP address       HW type     Flags       HW address            Mask     Device\n".into()),
         (
             b"netlink",
@@ -133,20 +181,23 @@ pub(super) fn files(_: &Arc<Kernel>) -> Names {
                 .into(),
         ),
         (b"packet", "sk       RefCnt Type Proto  Iface R Rmem   User   Inode\n".into()),
-        (b"igmp", "Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n".into()),
         (b"wireless", String::new()),
     ];
-    let live: [(&'static [u8], Make); 7] = [
-        (b"tcp", |task| table(task, AF_INET, IPPROTO_TCP, TCP).into_bytes()),
-        (b"tcp6", |task| table(task, AF_INET6, IPPROTO_TCP, TCP6).into_bytes()),
-        (b"udp", |task| table(task, AF_INET, IPPROTO_UDP, UDP).into_bytes()),
-        (b"udp6", |task| table(task, AF_INET6, IPPROTO_UDP, UDP6).into_bytes()),
+    let live: [(&'static [u8], Make); 10] = [
+        (b"tcp", |net| table(net, AF_INET, IPPROTO_TCP, TCP).into_bytes()),
+        (b"tcp6", |net| table(net, AF_INET6, IPPROTO_TCP, TCP6).into_bytes()),
+        (b"udp", |net| table(net, AF_INET, IPPROTO_UDP, UDP).into_bytes()),
+        (b"udp6", |net| table(net, AF_INET6, IPPROTO_UDP, UDP6).into_bytes()),
         (b"unix", unix),
-        (b"sockstat", |task| sockstat(task).into_bytes()),
-        (b"sockstat6", |task| sockstat6(task).into_bytes()),
+        (b"if_inet6", |net| if_inet6(net).into_bytes()),
+        (b"igmp", |net| igmp(net).into_bytes()),
+        (b"igmp6", |net| igmp6(net).into_bytes()),
+        (b"sockstat", |net| sockstat(net).into_bytes()),
+        (b"sockstat6", |net| sockstat6(net).into_bytes()),
     ];
     let live = live.map(|(name, make)| {
-        (name, text(ino(&[b"net", name]), 0o444, (0, 0), move |task: &Task| Ok(make(task))))
+        let net = of.clone();
+        (name, text(ino(&[b"net", name]), 0o444, (0, 0), move |_: &Task| Ok(make(&net))))
     });
     fixed.into_iter().map(|(name, text)| named(b"net", name, text)).chain(live).collect()
 }

@@ -275,6 +275,9 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"tcp_rmem", "4096\t131072\t6291456"),
         line(b"tcp_wmem", "4096\t16384\t4194304"),
         line(b"ip_forward", "0"),
+        line(b"ip_unprivileged_port_start", "1024"),
+        line(b"ip_default_ttl", "64"),
+        line(b"igmp_max_memberships", "20"),
         line(b"tcp_fin_timeout", "60"),
         line(b"tcp_keepalive_time", "7200"),
     ];

@@ -24,7 +24,7 @@ fn shm(task: &Task) -> SysResult<Vec<u8>> {
     let mut out = String::from(
         "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n",
     );
-    for (id, segment) in task.kernel.ipc.shm.all() {
+    for (id, segment) in task.ipc().sysv.shm.all() {
         let s = segment.stat(id);
         let p = s.shm_perm;
         let _ = writeln!(
@@ -54,7 +54,7 @@ fn sem(task: &Task) -> SysResult<Vec<u8>> {
     let mut out = String::from(
         "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n",
     );
-    for (id, set) in task.kernel.ipc.sem.all() {
+    for (id, set) in task.ipc().sysv.sem.all() {
         let s = set.lock();
         let p = &s.perm;
         let _ = writeln!(
@@ -78,7 +78,7 @@ fn msg(task: &Task) -> SysResult<Vec<u8>> {
     let mut out = String::from(
         "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n",
     );
-    for (id, queue) in task.kernel.ipc.msg.all() {
+    for (id, queue) in task.ipc().sysv.msg.all() {
         let s = queue.lock().stat(id);
         let p = s.msg_perm;
         let _ = writeln!(

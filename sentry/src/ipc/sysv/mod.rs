@@ -30,8 +30,15 @@ pub struct Ipc {
     pub sem: Table<sem::Set>,
     /// msgget(2)
     pub msg: Table<msg::Queue>,
-    /// Bounds of what the objects hold.
-    pub usage: Usage,
+    /// Bounds of what the objects hold, in all namespaces together.
+    pub usage: Arc<Usage>,
+}
+
+impl Ipc {
+    /// An empty one beside it.
+    pub fn beside(&self) -> Ipc {
+        Ipc { usage: self.usage.clone(), ..Ipc::default() }
+    }
 }
 
 /// What all objects together hold.

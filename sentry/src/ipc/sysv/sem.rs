@@ -5,7 +5,6 @@
 
 use super::{Counter, Object, Perm, now};
 use crate::fail::SysResult;
-use crate::kernel::Kernel;
 use crate::sync::{Guard, Level, Lock};
 use crate::task::Task;
 use crate::wait::{Ready, WaitQueue};
@@ -122,15 +121,16 @@ pub fn share(parent: &Task, child: &Task) {
 }
 
 /// The task ends, or leaves its list (unshare(2)): the last one undoes.
-pub fn leave(kernel: &Kernel, task: &Task) {
+pub fn leave(task: &Task) {
     let Some(list) = task.undo.lock().take() else { return };
     if list.users.fetch_sub(1, Ordering::SeqCst) != 1 {
         return;
     }
     let sets = std::mem::take(&mut *list.sets.lock());
+    let ipc = task.ipc();
     for id in sets {
-        if let Ok(set) = kernel.ipc.sem.find(id) {
-            set.undo(list.id, task.process.pid, &kernel.ipc.usage.undos);
+        if let Ok(set) = ipc.sysv.sem.find(id) {
+            set.undo(list.id, task.process.pid, &ipc.sysv.usage.undos);
         }
     }
 }
@@ -229,7 +229,7 @@ impl Set {
         }
         if let Some(list) = list {
             let new = undo.keys().filter(|num| !state.undo.contains_key(&(list.id, **num))).count();
-            if !task.kernel.ipc.usage.undos.take(new, UNDOS) {
+            if !task.ipc().sysv.usage.undos.take(new, UNDOS) {
                 return Err(Errno::ENOMEM.into());
             }
             for (num, adjust) in undo {

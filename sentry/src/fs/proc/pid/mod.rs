@@ -156,7 +156,9 @@ impl Dir {
         match name {
             b"exe" | b"cwd" | b"root" => Ok(self.place_link(name)),
             b"net" => {
-                let names = super::net::files(&asker.kernel);
+                let subject = self.who.find(asker)?;
+                let net = subject.task.ok_or(Errno::EINVAL)?.net();
+                let names = super::net::files(&net);
                 Ok(Arc::new(Fixed { fs: FS, ino: self.number(name), names }))
             }
             _ => Err(Errno::ENOENT.into()),
