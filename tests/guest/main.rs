@@ -16,9 +16,9 @@ macro_rules! verbs {
 
 verbs! {
     areas
-    attr buffers clone close dnotify dup exec fcntl fdops fileops files futex getdents ids inet init inotify job loopback lseek
-    memlimit mmap names netlink open pipe pointers prctl pread process procfs pty read rlimit setid sigfault
-    sigframe signal sites socket splice stat threads time timers tty wait
+    attr buffers clone close dnotify dup exec fault fcntl fdops fileops files futex getdents ids inet init inotify job loopback lseek
+    memlimit mmap names netlink netns open peer pipe pointers prctl pread process procfs pty read rlimit setid sigfault
+    sigframe signal sites socket sockopt splice stat threads time timers tty wait
     write
     xattr
     futex_pi

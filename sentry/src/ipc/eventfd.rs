@@ -54,6 +54,9 @@ impl FileOps for Eventfd {
         drop(count);
         out.copy_from_slice(&taken.to_ne_bytes());
         self.queue.wake(Ready::OUT | Ready::WRNORM);
+        if cx.room < 8 {
+            return Err(Errno::EFAULT.into());
+        }
         Ok(8)
     }
 

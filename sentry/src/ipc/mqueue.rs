@@ -78,44 +78,52 @@ pub struct Queue {
     messages: Lock<Messages>,
     /// Woken when a message comes or goes.
     wait: WaitQueue,
-    queues: Weak<Queues>,
+    account: Arc<Account>,
     /// Whose limit it counts against, and how much.
     charged: (u32, u64),
 }
 
-/// All queues by name.
+/// The queues of one namespace by name.
 pub struct Queues {
-    names: Lock<Names>,
-    bytes: Counter,
+    names: Lock<BTreeMap<Box<[u8]>, Arc<Queue>>>,
+    account: Arc<Account>,
 }
 
 impl Default for Queues {
     fn default() -> Self {
-        Queues { names: Lock::new(Level::Object, Names::default()), bytes: Counter::default() }
+        Queues::with(Arc::new(Account {
+            charges: Lock::new(Level::Field, Charges::default()),
+            bytes: Counter::default(),
+        }))
     }
 }
 
+/// What the queues of all namespaces hold.
+struct Account {
+    charges: Lock<Charges>,
+    /// Of messages.
+    bytes: Counter,
+}
+
 #[derive(Default)]
-struct Names {
-    list: BTreeMap<Box<[u8]>, Arc<Queue>>,
+struct Charges {
     /// Bytes reserved, by user; queues that are unlinked count until they are closed.
-    charged: HashMap<u32, u64>,
+    by_user: HashMap<u32, u64>,
     made: usize,
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        let Some(queues) = self.queues.upgrade() else { return };
         let bytes = self.messages.lock().bytes;
-        queues.bytes.give(usize::try_from(bytes).unwrap_or(usize::MAX));
-        let mut names = queues.names.lock();
-        names.made = names.made.saturating_sub(1);
+        self.account.bytes.give(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let mut charges = self.account.charges.lock();
+        charges.made = charges.made.saturating_sub(1);
         let (user, bytes) = self.charged;
-        let left = names.charged.get(&user).copied().unwrap_or(0).saturating_sub(bytes);
+        let left = charges.by_user.get(&user).copied().unwrap_or(0).saturating_sub(bytes);
         if left == 0 {
-            names.charged.remove(&user);
+            charges.by_user.remove(&user);
         } else {
-            names.charged.insert(user, left);
+            charges.by_user.insert(user, left);
         }
     }
 }
@@ -133,14 +141,23 @@ pub struct Maker {
 }
 
 impl Queues {
+    fn with(account: Arc<Account>) -> Queues {
+        Queues { names: Lock::new(Level::Object, BTreeMap::new()), account }
+    }
+
+    /// Those of another namespace: none yet.
+    pub fn beside(&self) -> Queues {
+        Queues::with(self.account.clone())
+    }
+
     /// The queue of a name.
     pub fn find(&self, name: &[u8]) -> Option<Arc<Queue>> {
-        self.names.lock().list.get(name).cloned()
+        self.names.lock().get(name).cloned()
     }
 
     /// All names.
     pub fn all(&self) -> Vec<(Box<[u8]>, Arc<Queue>)> {
-        self.names.lock().list.iter().map(|(name, queue)| (name.clone(), queue.clone())).collect()
+        self.names.lock().iter().map(|(name, queue)| (name.clone(), queue.clone())).collect()
     }
 
     /// Makes a queue.
@@ -148,7 +165,7 @@ impl Queues {
     /// # Errors
     /// EINVAL, ENOSPC, EMFILE, EEXIST.
     pub fn create(
-        self: &Arc<Self>,
+        &self,
         name: &[u8],
         mode: u32,
         attr: Option<(i64, i64)>,
@@ -165,13 +182,14 @@ impl Queues {
         let owner =
             Owner { mode: mode & 0o7777, uid: maker.uid, gid: maker.gid, atime: now, mtime: now, ctime: now };
         let mut names = self.names.lock();
-        if names.list.contains_key(name) {
+        if names.contains_key(name) {
             return Err(Errno::EEXIST.into());
         }
-        if names.made >= if maker.resource { HARD_QUEUES } else { QUEUES_MAX } {
+        let mut charges = self.account.charges.lock();
+        if charges.made >= if maker.resource { HARD_QUEUES } else { QUEUES_MAX } {
             return Err(Errno::ENOSPC.into());
         }
-        let charged = names.charged.get(&maker.uid).copied().unwrap_or(0).saturating_add(bytes);
+        let charged = charges.by_user.get(&maker.uid).copied().unwrap_or(0).saturating_add(bytes);
         if charged > maker.limit {
             return Err(Errno::EMFILE.into());
         }
@@ -181,18 +199,19 @@ impl Queues {
             owner: Lock::new(Level::Field, owner),
             messages: Lock::new(Level::Object, Messages::default()),
             wait: WaitQueue::new(),
-            queues: Arc::downgrade(self),
+            account: self.account.clone(),
             charged: (maker.uid, bytes),
         });
-        names.charged.insert(maker.uid, charged);
-        names.made += 1;
-        names.list.insert(name.into(), queue.clone());
+        charges.by_user.insert(maker.uid, charged);
+        charges.made += 1;
+        drop(charges);
+        names.insert(name.into(), queue.clone());
         Ok(queue)
     }
 
     /// Takes a name away; the queue lives as long as it is open.
     pub fn unlink(&self, name: &[u8]) -> Option<Arc<Queue>> {
-        self.names.lock().list.remove(name)
+        self.names.lock().remove(name)
     }
 }
 
@@ -264,14 +283,13 @@ impl Queue {
         until: Option<Duration>,
     ) -> SysResult<()> {
         cx.wait_on(&self.wait, Ready::OUT);
-        let queues = self.queues.upgrade().ok_or(Errno::EBADF)?;
         let uid = cx.task.creds().uid;
         let mut messages = self.messages.lock();
         if messages.count >= self.limits.0 {
             drop(messages);
             return wait(cx, file, until);
         }
-        if !queues.bytes.take(text.len(), BYTES) {
+        if !self.account.bytes.take(text.len(), BYTES) {
             return Err(Errno::ENOMEM.into());
         }
         messages.by_prio.entry(prio).or_default().push_back(text.to_vec());
@@ -306,7 +324,6 @@ impl Queue {
         until: Option<Duration>,
     ) -> SysResult<(Vec<u8>, u32)> {
         cx.wait_on(&self.wait, Ready::IN);
-        let queues = self.queues.upgrade().ok_or(Errno::EBADF)?;
         let mut messages = self.messages.lock();
         let taken = messages.by_prio.last_entry().and_then(|mut list| {
             let (prio, text) = (*list.key(), list.get_mut().pop_front()?);
@@ -327,7 +344,7 @@ impl Queue {
         messages.count -= 1;
         messages.bytes = messages.bytes.saturating_sub(text.len() as u64);
         drop(messages);
-        queues.bytes.give(text.len());
+        self.account.bytes.give(text.len());
         let now = FileTime::now();
         {
             let mut owner = self.owner.lock();

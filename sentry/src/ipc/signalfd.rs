@@ -59,9 +59,16 @@ impl FileOps for Signalfd {
         }
         cx.wait_on(&cx.task.process.signal_wait, Ready::IN);
         let wanted = self.mask.load(Ordering::SeqCst);
-        let mut done = 0;
+        let mut done = 0usize;
         for chunk in buf.chunks_exact_mut(size) {
+            let placed = done.saturating_add(size) <= cx.room;
+            if !placed && done > 0 {
+                break;
+            }
             let Some(info) = mask::take(cx.task, wanted) else { break };
+            if !placed {
+                return Err(Errno::EFAULT.into());
+            }
             chunk.copy_from_slice(shape(&info).as_bytes());
             done += size;
         }

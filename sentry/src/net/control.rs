@@ -1,15 +1,18 @@
 //! Control messages (cmsg(3)).
 
-use super::addr::array;
+use super::addr::{Addr, array};
+use super::collect::Charge;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::ipc::install_file;
+use crate::task::{Process, pidfd};
+use crate::task::creds::cap;
 use crate::task::userns::Ids;
 use crate::vfs::file::File;
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 use zerocopy::{FromBytes, IntoBytes};
@@ -78,6 +81,10 @@ pub struct Ancillary {
     pub rights: Rights,
     /// SCM_CREDENTIALS
     pub creds: Option<Ucred>,
+    /// Its sender, for SCM_PIDFD.
+    pub process: Option<Weak<Process>>,
+    /// While [`rights`](Self::rights) are on their way.
+    pub charge: Option<Charge>,
     /// What the header of an IP packet would say.
     pub ip: Header,
 }
@@ -109,6 +116,9 @@ impl Header {
             }
             if let (Some(hops), true) = (self.hops, on(SOL_IP, IP_RECVTTL)) {
                 out.push((SOL_IP, IP_TTL, int(hops)));
+            }
+            if let (Some(to), true) = (self.to, on(SOL_IP, IP_RECVORIGDSTADDR)) {
+                out.push((SOL_IP, IP_RECVORIGDSTADDR, Addr::Ip(to).bytes(AF_INET)));
             }
             if let (Some(class), true) = (self.class, on(SOL_IP, IP_RECVTOS)) {
                 out.push((SOL_IP, IP_TOS, vec![class as u8]));
@@ -195,10 +205,15 @@ pub fn read(cx: &mut Cx, family: i32, addr: u64, len: u64) -> SysResult<Ancillar
                 given.gid = creds.ns.to_kernel(Ids::Groups, given.gid).ok_or(Errno::EINVAL)?;
                 let uids = [creds.uid, creds.euid, creds.suid];
                 let gids = [creds.gid, creds.egid, creds.sgid];
-                let root = creds.euid == 0;
-                if !root && (given.pid != own.pid || !uids.contains(&given.uid) || !gids.contains(&given.gid))
-                {
+                let pid = given.pid == own.pid || creds.capable(cap::SYS_ADMIN);
+                let uid = uids.contains(&given.uid) || creds.has(cap::SETUID);
+                let gid = gids.contains(&given.gid) || creds.has(cap::SETGID);
+                if !(pid && uid && gid) {
                     return Err(Errno::EPERM.into());
+                }
+                // Somebody else's pid has to be somebody's.
+                if given.pid != own.pid && cx.kernel().tree.process(given.pid).is_err() {
+                    return Err(Errno::ESRCH.into());
                 }
                 out.creds = Some(given);
             }
@@ -211,7 +226,7 @@ pub fn read(cx: &mut Cx, family: i32, addr: u64, len: u64) -> SysResult<Ancillar
     Ok(out)
 }
 
-/// Installs descriptors and writes control data to the guest's buffer: the records, then SCM_RIGHTS. Returns the bytes
+/// Installs descriptors and writes control data to the guest's buffer: the records, SCM_RIGHTS, and SCM_PIDFD of `sender`. Returns the bytes
 /// used, and whether something did not fit.
 ///
 /// # Errors
@@ -222,6 +237,7 @@ pub fn write(
     room: u64,
     records: &[Record],
     rights: &mut Vec<Arc<File>>,
+    sender: Option<Arc<Process>>,
     cloexec: bool,
 ) -> SysResult<(u64, bool)> {
     let mut out = Vec::new();
@@ -248,6 +264,13 @@ pub fn write(
         }
         if !fds.is_empty() {
             put(&mut out, room, (SOL_SOCKET, SCM_RIGHTS), &fds);
+        }
+    }
+    if let Some(process) = sender {
+        let fits = room.saturating_sub(out.len()) >= HEADER + 4;
+        match fits.then(|| install_file(cx, pidfd::file(&process, 0), true)) {
+            Some(Ok(fd)) => truncated |= !put(&mut out, room, (SOL_SOCKET, SCM_PIDFD), &fd.to_ne_bytes()),
+            _ => truncated = true,
         }
     }
     out.truncate(room);

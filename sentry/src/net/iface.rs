@@ -141,6 +141,22 @@ impl Lo {
         self.up && self.addresses.iter().any(|a| a.covers(ip))
     }
 
+    /// The address that packets to an address come from, which is one of its own.
+    pub fn source(&self, to: IpAddr) -> IpAddr {
+        let own = |ip: IpAddr| match self.addresses.iter().find(|a| a.covers(ip)) {
+            Some(address) => address.ip,
+            None if ip.is_ipv4() => Ipv4Addr::LOCALHOST.into(),
+            None => Ipv6Addr::LOCALHOST.into(),
+        };
+        match (to, to.to_canonical()) {
+            (IpAddr::V6(_), IpAddr::V4(four)) => match own(four.into()) {
+                IpAddr::V4(own) => own.to_ipv6_mapped().into(),
+                own => own,
+            },
+            (_, ip) => own(ip),
+        }
+    }
+
     /// Whether it has an address of the family of `ip`.
     pub fn speaks(&self, ip: IpAddr) -> bool {
         self.up && self.addresses.iter().any(|a| a.ip.is_ipv4() == ip.to_canonical().is_ipv4())

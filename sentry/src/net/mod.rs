@@ -3,7 +3,7 @@
 //!
 //! - [`addr`]: addresses and their ABI form.
 //! - [`socket`]: one socket; [`transfer`] puts what is sent into the receiver's inbox.
-//! - [`control`]: control messages (SCM_RIGHTS, SCM_CREDENTIALS).
+//! - [`control`]: control messages (SCM_RIGHTS, SCM_CREDENTIALS); [`collect`]: descriptors that nobody can receive any more.
 //! - [`iface`]: the one interface of a namespace; [`netlink`], [`route`]: questions about it, its changes, and lists of sockets.
 //! - [`multicast`]: groups, and what is sent to them.
 //! - [`listing`]: which sockets there are.
@@ -11,12 +11,14 @@
 //! Locks: the names, then one socket; never two sockets at once.
 
 pub mod addr;
+pub mod collect;
 pub mod control;
 pub mod iface;
 pub mod listing;
 pub mod multicast;
 pub mod netlink;
 pub mod option;
+mod optspec;
 mod route;
 pub mod socket;
 pub mod transfer;
@@ -26,6 +28,7 @@ use crate::ipc::sysv::Counter;
 use crate::sync::{Level, Lock};
 use crate::task::userns::UserNs;
 use addr::Addr;
+use collect::Flight;
 use iface::Lo;
 use socket::{Kind, Socket};
 use std::collections::HashMap;
@@ -89,6 +92,8 @@ struct Paths {
     sockets: Lock<HashMap<(u64, u64), Weak<Socket>>>,
     /// How many namespaces there are beside the sandbox's.
     made: Counter,
+    /// Descriptors on their way.
+    flight: Arc<Flight>,
 }
 
 /// A network namespace (network_namespaces(7)): an interface, ports, abstract names, and the sockets that have them.
@@ -116,7 +121,7 @@ impl Drop for Net {
 impl Net {
     /// The sandbox's.
     pub fn first() -> Net {
-        let paths = Arc::new(Paths { sockets: Lock::new(Level::Inode, HashMap::new()), made: Counter::new() });
+        let paths = Arc::new(Paths { sockets: Lock::new(Level::Inode, HashMap::new()), made: Counter::new(), flight: Arc::default() });
         Net::with(4_026_531_833, UserNs::first(), Lo::up(), paths)
     }
 
@@ -138,6 +143,11 @@ impl Net {
             all: Lock::new(Level::Inode, All::default()),
             paths,
         }
+    }
+
+    /// Descriptors on their way, in all namespaces.
+    pub fn flight(&self) -> &Arc<Flight> {
+        &self.paths.flight
     }
 
     /// Its interface now.
@@ -269,6 +279,15 @@ impl Net {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Gives a bound socket another address, the port stays.
+    pub(super) fn rename(&self, socket: &Socket, to: SocketAddr) {
+        let mut names = self.names.lock();
+        let Some(list) = names.ports.get_mut(&(socket.protocol, to.port())) else { return };
+        if let Some(bound) = list.iter_mut().find(|b| std::ptr::eq(b.socket.as_ptr(), socket)) {
+            bound.ip = to.ip();
         }
     }
 

@@ -1,200 +1,256 @@
-//! Socket options (socket(7), tcp(7), ip(7)): those with an effect here, and those that are remembered.
+//! getsockopt(2) and setsockopt(2): lengths, rights, and the options that are more than a number.
 
 use super::addr::{Addr, array};
-use super::multicast;
-use super::socket::{Kind, Socket};
+use super::optspec::{Spec, Takes, applies, spec};
+use super::socket::{Kind, Socket, State};
+use super::{iface, multicast};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
+use crate::task::creds::cap;
+use crate::task::pidfd;
+use crate::task::userns::Ids;
 use crate::time;
 use crate::wait::Ready;
+use std::sync::Weak;
 use std::time::Duration;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Options of UDP-Lite (linux/udp.h).
-const SOL_UDPLITE: i32 = 136;
-const UDPLITE_SEND_CSCOV: i32 = 10;
-const UDPLITE_RECV_CSCOV: i32 = 11;
+/// Bytes of a value that are looked at: `struct group_req` is the longest.
+const LONGEST: usize = 256;
+/// Most bytes of a packet of IPv4.
+const IP_MOST: u32 = 65_535;
+/// Most bytes of a buffer that may be asked for (net.core.wmem_max).
+const BUFFER: i32 = 212_992;
+/// Most bytes that one with the right to may ask for.
+const FORCED: i32 = i32::MAX / 2;
 
-/// Options that change nothing inside one machine's memory: remembered, with their first value.
-fn remembered(level: i32, name: i32) -> Option<i32> {
-    Some(match (level, name) {
-        (SOL_SOCKET, SO_SNDBUF | SO_RCVBUF) => 212_992,
-        (SOL_SOCKET, SO_RCVLOWAT) => 1,
-        (
-            SOL_SOCKET,
-            SO_REUSEADDR | SO_REUSEPORT | SO_KEEPALIVE | SO_BROADCAST | SO_PASSCRED | SO_OOBINLINE
-            | SO_PRIORITY | SO_DONTROUTE | SO_TIMESTAMP_OLD | SO_TIMESTAMPNS_OLD | SO_RXQ_OVFL | SO_BUSY_POLL
-            | SO_NO_CHECK | SO_INCOMING_CPU,
-        ) => 0,
-        (SOL_TCP, TCP_KEEPIDLE) => 7200,
-        (SOL_TCP, TCP_KEEPINTVL) => 75,
-        (SOL_TCP, TCP_KEEPCNT) => 9,
-        (SOL_TCP, TCP_MAXSEG) => 65_483,
-        (
-            SOL_TCP,
-            TCP_NODELAY | TCP_CORK | TCP_QUICKACK | TCP_USER_TIMEOUT | TCP_DEFER_ACCEPT | TCP_SYNCNT
-            | TCP_LINGER2 | TCP_NOTSENT_LOWAT | TCP_FASTOPEN,
-        ) => 0,
-        (SOL_IP, IP_TTL) => 64,
-        (SOL_IP, IP_MULTICAST_TTL | IP_MULTICAST_LOOP | IP_MULTICAST_ALL) => 1,
-        (
-            SOL_IP,
-            IP_TOS
-            | IP_PKTINFO
-            | IP_MTU_DISCOVER
-            | IP_RECVERR
-            | IP_RECVTTL
-            | IP_RECVTOS
-            | IP_FREEBIND
-            | IP_BIND_ADDRESS_NO_PORT,
-        ) => 0,
-        (SOL_IPV6, IPV6_UNICAST_HOPS) => 64,
-        (SOL_IPV6, IPV6_MULTICAST_HOPS | IPV6_MULTICAST_LOOP | IPV6_MULTICAST_ALL) => 1,
-        (
-            SOL_IPV6,
-            IPV6_RECVERR | IPV6_V6ONLY | IPV6_RECVPKTINFO | IPV6_RECVHOPLIMIT | IPV6_RECVTCLASS | IPV6_TCLASS
-            | IPV6_MTU_DISCOVER | IPV6_DONTFRAG | IPV6_AUTOFLOWLABEL,
-        ) => 0,
-        (SOL_UDP, UDP_CORK) | (SOL_UDPLITE, UDPLITE_SEND_CSCOV | UDPLITE_RECV_CSCOV) => 0,
-        (SOL_NETLINK, NETLINK_ADD_MEMBERSHIP..=NETLINK_GET_STRICT_CHK) => 0,
-        _ => return None,
-    })
-}
-
-/// Whether an option is on or off, and reads as 1 or 0.
-fn is_switch(level: i32, name: i32) -> bool {
-    match level {
-        SOL_SOCKET => !matches!(
-            name,
-            SO_SNDBUF | SO_RCVBUF | SO_RCVLOWAT | SO_PRIORITY | SO_INCOMING_CPU | SO_BUSY_POLL
-        ),
-        SOL_TCP => matches!(name, TCP_NODELAY | TCP_CORK | TCP_QUICKACK),
-        SOL_IP => !matches!(name, IP_TTL | IP_TOS | IP_MTU_DISCOVER | IP_MULTICAST_TTL),
-        SOL_IPV6 => {
-            !matches!(name, IPV6_UNICAST_HOPS | IPV6_MULTICAST_HOPS | IPV6_TCLASS | IPV6_MTU_DISCOVER)
-        }
-        _ => false,
-    }
-}
-
-/// Refuses values that an option does not take.
-///
-/// # Errors
-/// EINVAL.
-fn check(level: i32, name: i32, value: i32) -> SysResult<()> {
-    let range = match (level, name) {
-        (SOL_IP, IP_TTL) if value != -1 => 1..=255,
-        (SOL_IP, IP_MULTICAST_TTL) | (SOL_IPV6, IPV6_UNICAST_HOPS | IPV6_MULTICAST_HOPS | IPV6_TCLASS) => {
-            -1..=255
-        }
-        (SOL_IP, IP_MTU_DISCOVER) | (SOL_IPV6, IPV6_MTU_DISCOVER) => 0..=5,
-        (SOL_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL) => 1..=32_767,
-        (SOL_TCP, TCP_KEEPCNT | TCP_SYNCNT) => 1..=127,
-        (SOL_TCP, TCP_USER_TIMEOUT) => 0..=i32::MAX,
-        _ => return Ok(()),
-    };
-    range.contains(&value).then_some(()).ok_or(Errno::EINVAL.into())
-}
-
-/// Whether a socket has options of a level at all.
-fn applies(socket: &Socket, level: i32) -> bool {
-    match level {
-        SOL_IPV6 => socket.family == AF_INET6,
-        SOL_IP => matches!(socket.family, AF_INET | AF_INET6),
-        SOL_TCP => matches!(socket.family, AF_INET | AF_INET6) && socket.kind == Kind::Stream,
-        SOL_UDP => matches!(socket.family, AF_INET | AF_INET6) && socket.kind == Kind::Dgram,
-        SOL_UDPLITE => socket.protocol == IPPROTO_UDPLITE,
-        SOL_NETLINK => socket.family == AF_NETLINK,
-        _ => true,
-    }
-}
-
-fn missing(socket: &Socket, level: i32, name: i32) -> Fail {
+/// What a level or option that a socket lacks is answered with. `getting`: IPv4 tells the two apart.
+fn missing(socket: &Socket, level: i32, name: i32, getting: bool) -> Fail {
     if socket.family == AF_UNIX && level != SOL_SOCKET {
         return Errno::EOPNOTSUPP.into();
     }
     if !applies(socket, level) {
-        return Errno::ENOPROTOOPT.into();
+        return if socket.family == AF_INET && getting { Errno::EOPNOTSUPP } else { Errno::ENOPROTOOPT }.into();
+    }
+    if level == SOL_SOCKET {
+        match name {
+            SO_PASSCRED | SO_PASSSEC | SO_PASSPIDFD | SO_PASSRIGHTS => return Errno::EOPNOTSUPP.into(),
+            SO_TYPE | SO_ERROR | SO_PEERCRED | SO_PEERNAME | SO_ACCEPTCONN | SO_PROTOCOL | SO_DOMAIN
+            | SO_PEERSEC | SO_COOKIE | SO_NETNS_COOKIE | SO_MEMINFO | SO_PEERGROUPS | SO_PEERPIDFD
+            | SO_CNX_ADVICE | SO_SNDBUFFORCE | SO_RCVBUFFORCE | SO_DETACH_FILTER => {
+                return Errno::ENOPROTOOPT.into();
+            }
+            _ => {}
+        }
     }
     Fail::gap(Errno::ENOPROTOOPT, format!("socket option {level}/{name}"))
+}
+
+/// Rights that some values need.
+fn check_rights(cx: &Cx, socket: &Socket, name: i32, value: i32) -> SysResult<()> {
+    let has = |cap| cx.task.creds().capable_in(&socket.net.owner, cap);
+    let refused = match name {
+        SO_DEBUG if value != 0 && !has(cap::NET_ADMIN) => Errno::EACCES,
+        SO_PRIORITY if !(0..=6).contains(&value) && !has(cap::NET_ADMIN) => Errno::EPERM,
+        SO_MARK if !has(cap::NET_ADMIN) && !has(cap::NET_RAW) => Errno::EPERM,
+        SO_SNDBUFFORCE | SO_RCVBUFFORCE if !has(cap::NET_ADMIN) => Errno::EPERM,
+        SO_REUSEPORT if value != 0 && !matches!(socket.family, AF_INET | AF_INET6) => Errno::EOPNOTSUPP,
+        _ => return Ok(()),
+    };
+    Err(refused.into())
+}
+
+/// The number of a value, by what its level makes of short ones.
+fn number(level: i32, name: i32, bytes: &[u8]) -> SysResult<i32> {
+    let whole = array(bytes, 0).map(i32::from_ne_bytes);
+    match level {
+        // One byte will do, and for most nothing is 0.
+        SOL_IP => match (whole, bytes.first()) {
+            (Some(value), _) => Ok(value),
+            (None, Some(byte)) => Ok(i32::from(*byte)),
+            (None, None) => match name {
+                IP_TTL | IP_BIND_ADDRESS_NO_PORT | IP_MINTTL | IP_MULTICAST_TTL | IP_MULTICAST_LOOP
+                | IP_MULTICAST_ALL => Err(Errno::EINVAL.into()),
+                _ => Ok(0),
+            },
+        },
+        SOL_NETLINK => Ok(whole.unwrap_or(0)),
+        _ => whole.ok_or(Errno::EINVAL.into()),
+    }
+}
+
+/// The number that is remembered.
+///
+/// # Errors
+/// EINVAL, ENOPROTOOPT.
+fn accepted(socket: &Socket, level: i32, name: i32, spec: Spec, value: i32) -> SysResult<i32> {
+    let value = match spec.takes {
+        Takes::Nothing => return Err(Errno::ENOPROTOOPT.into()),
+        Takes::Switch => i32::from(value != 0),
+        Takes::Int => value,
+        Takes::Default(default, ..) if value == -1 => default,
+        Takes::Range(least, most) | Takes::Default(_, least, most) => {
+            (least..=most).contains(&value).then_some(value).ok_or(Errno::EINVAL)?
+        }
+    };
+    let stream = socket.kind == Kind::Stream;
+    Ok(match (level, name) {
+        (SOL_SOCKET, SO_RCVLOWAT) if value < 0 => i32::MAX,
+        (SOL_SOCKET, SO_RCVLOWAT) => value.max(1),
+        // Two bits are the congestion notice's, which a stream has to itself.
+        (SOL_IP, IP_TOS) if stream => value & 0xfc,
+        (SOL_IP, IP_TOS) => value & 0xff,
+        (SOL_IPV6, IPV6_TCLASS) if stream => value & 0xfc,
+        (SOL_TCP, TCP_MAXSEG) if value != 0 && value < 88 => return Err(Errno::EINVAL.into()),
+        (SOL_TCP, TCP_MAXSEG) if value == 0 => spec.first,
+        (SOL_TCP, TCP_LINGER2) if value < 0 => -1,
+        (SOL_TCP, TCP_LINGER2) if value == 0 => 60,
+        (SOL_TCP, TCP_LINGER2) => value.min(120),
+        (SOL_TCP, TCP_DEFER_ACCEPT) => retransmitted(value),
+        (SOL_TCP, TCP_THIN_DUPACK) => 0,
+        (SOL_TCP, TCP_FASTOPEN) => value.min(SOMAXCONN),
+        _ => value,
+    })
+}
+
+/// Seconds as the time of so many retransmissions, which is what Linux keeps of TCP_DEFER_ACCEPT.
+fn retransmitted(seconds: i32) -> i32 {
+    const MOST: i32 = 120;
+    if seconds <= 0 {
+        return 0;
+    }
+    let (mut period, mut timeout, mut count) = (1i32, 1i32, 1);
+    while seconds > period && count < 255 {
+        timeout = timeout.saturating_mul(2).min(MOST);
+        period = period.saturating_add(timeout);
+        count += 1;
+    }
+    period
 }
 
 /// setsockopt(2)
 ///
 /// # Errors
-/// ENOPROTOOPT, EINVAL, EFAULT.
+/// ENOPROTOOPT, EINVAL, EFAULT, EPERM and those of each option.
 pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: i32) -> SysResult<()> {
-    let len = usize::try_from(len).map_err(|_| Errno::EINVAL)?.min(256);
+    let len = usize::try_from(len).map_err(|_| Errno::EINVAL)?.min(LONGEST);
     let mut bytes = vec![0u8; len];
     cx.copy_in(addr, &mut bytes)?;
-    match (level, name) {
-        (SOL_SOCKET, SO_RCVTIMEO | SO_SNDTIMEO | SO_RCVTIMEO_NEW | SO_SNDTIMEO_NEW) => {
-            let value = Timeval::read_from_prefix(&bytes).map_err(|_| Errno::EINVAL)?.0;
-            let wait = time::from_timeval(&value).map_err(|_| Errno::EDOM)?;
-            let wait = (!wait.is_zero()).then_some(wait);
-            let mut state = socket.state.lock();
-            match name {
-                SO_RCVTIMEO | SO_RCVTIMEO_NEW => state.receive_wait = wait,
-                _ => state.send_wait = wait,
-            }
-            return Ok(());
+    if level == SOL_SOCKET {
+        if name == SO_BINDTODEVICE {
+            let device = bytes.split(|b| *b == 0).next().unwrap_or_default();
+            // The one interface, or an end of the binding: either way nothing changes.
+            let known = device.is_empty() || device == iface::NAME;
+            return if known { Ok(()) } else { Err(Errno::ENODEV.into()) };
         }
-        (SOL_SOCKET, SO_LINGER) => {
-            // Data in memory is delivered at once: only a reset in place of an end shows.
-            let value = Linger::read_from_prefix(&bytes).map_err(|_| Errno::EINVAL)?.0;
-            socket.state.lock().linger = value;
-            return Ok(());
+        let value = array(&bytes, 0).map(i32::from_ne_bytes).ok_or(Errno::EINVAL)?;
+        check_rights(cx, socket, name, value)?;
+        if let Some(done) = set_general(socket, name, value, &bytes) {
+            return done;
         }
-        _ => {}
     }
-    if multicast::is_option(level, name) && applies(socket, level) {
+    if !applies(socket, level) {
+        return Err(missing(socket, level, name, false));
+    }
+    if multicast::is_option(level, name) {
         return multicast::set(socket, level, name, &bytes);
     }
-    if (level, name) == (SOL_SOCKET, SO_BINDTODEVICE) {
-        let device = bytes.split(|b| *b == 0).next().unwrap_or_default();
-        // The one interface, or an end of the binding: either way nothing changes.
-        return if device.is_empty() || device == super::iface::NAME {
-            Ok(())
-        } else {
-            Err(Errno::ENODEV.into())
-        };
+    if level == SOL_NETLINK && matches!(name, NETLINK_ADD_MEMBERSHIP | NETLINK_DROP_MEMBERSHIP) {
+        return set_group(socket, name, number(level, name, &bytes)?);
     }
-    if (level, name) == (SOL_TCP, TCP_CONGESTION) && applies(socket, level) {
+    if (level, name) == (SOL_TCP, TCP_CONGESTION) {
+        if bytes.is_empty() {
+            return Err(Errno::EINVAL.into());
+        }
         let algorithm = bytes.split(|b| *b == 0).next().unwrap_or_default();
-        return if algorithm == CONGESTION.trim_ascii_end() { Ok(()) } else { Err(Errno::ENOENT.into()) };
+        return if algorithm == CONGESTION { Ok(()) } else { Err(Errno::ENOENT.into()) };
     }
-    if remembered(level, name).is_none() || !applies(socket, level) {
-        return Err(missing(socket, level, name));
-    }
-    let value = array(&bytes, 0).map(i32::from_ne_bytes);
-    let mut value = match (level, bytes.first()) {
-        // IP options may be one byte.
-        (SOL_IP, Some(byte)) => value.unwrap_or(i32::from(*byte)),
-        _ => value.ok_or(Errno::EINVAL)?,
-    };
-    if level == SOL_SOCKET && matches!(name, SO_SNDBUF | SO_RCVBUF) {
-        // Linux doubles what it is asked for.
-        let least = if name == SO_SNDBUF { 2304 } else { 1152 };
-        value = value.clamp(least, 212_992).saturating_mul(2);
-    }
-    check(level, name, value)?;
-    if matches!((level, name), (SOL_IP, IP_TTL) | (SOL_IPV6, IPV6_UNICAST_HOPS)) && value == -1 {
-        value = 64;
-    }
-    if is_switch(level, name) {
-        value = i32::from(value != 0);
-    }
+    let Some(spec) = spec(socket, level, name) else { return Err(missing(socket, level, name, false)) };
+    let value = accepted(socket, level, name, spec, number(level, name, &bytes)?)?;
     let mut state = socket.state.lock();
     if (level, name) == (SOL_IPV6, IPV6_V6ONLY) && state.local != Addr::Unnamed {
         return Err(Errno::EINVAL.into());
     }
     state.options.insert((level, name), value);
     drop(state);
-    if (level, name) == (SOL_SOCKET, SO_SNDBUF) {
+    match (level, name) {
         // Whoever waits for room may have it now.
-        socket.wake_peer(Ready::OUT | Ready::WRNORM);
+        (SOL_SOCKET, SO_SNDBUF) => socket.wake_peer(Ready::OUT | Ready::WRNORM),
+        // Or for less.
+        (SOL_SOCKET, SO_RCVLOWAT) => {
+            socket.queue.wake(Ready::IN | Ready::RDNORM);
+        }
+        (SOL_UDP, UDP_CORK) if value == 0 => return socket.uncork(cx),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Options of SOL_SOCKET that are no number, or do more than be remembered. None: it is another.
+fn set_general(socket: &Socket, name: i32, value: i32, bytes: &[u8]) -> Option<SysResult<()>> {
+    Some(match name {
+        SO_RCVTIMEO | SO_SNDTIMEO | SO_RCVTIMEO_NEW | SO_SNDTIMEO_NEW => set_wait(socket, name, bytes),
+        // Data in memory is delivered at once: only a reset in place of an end shows.
+        SO_LINGER => match Linger::read_from_prefix(bytes) {
+            Ok((linger, _)) => {
+                socket.state.lock().linger = linger;
+                Ok(())
+            }
+            Err(_) => Err(Errno::EINVAL.into()),
+        },
+        SO_SNDBUF | SO_RCVBUF | SO_SNDBUFFORCE | SO_RCVBUFFORCE => {
+            let (least, name, most) = match name {
+                SO_SNDBUF => (2304, SO_SNDBUF, BUFFER),
+                SO_RCVBUF => (1152, SO_RCVBUF, BUFFER),
+                SO_SNDBUFFORCE => (2304, SO_SNDBUF, FORCED),
+                _ => (1152, SO_RCVBUF, FORCED),
+            };
+            // As a number without sign: less than 0 is more than any. Linux doubles what it is asked for.
+            let value = if value < 0 { if most == FORCED { 0 } else { most } } else { value };
+            let value = value.clamp(least, most).saturating_mul(2);
+            socket.state.lock().options.insert((SOL_SOCKET, name), value);
+            if name == SO_SNDBUF {
+                socket.wake_peer(Ready::OUT | Ready::WRNORM);
+            }
+            Ok(())
+        }
+        // Accepted since Linux 2.2, and nothing else.
+        SO_BSDCOMPAT | SO_CNX_ADVICE => Ok(()),
+        SO_DETACH_FILTER => Err(Errno::ENOENT.into()),
+        SO_LOCK_FILTER if value == 0 => {
+            let locked = socket.option(SO_LOCK_FILTER);
+            if locked { Err(Errno::EPERM.into()) } else { Ok(()) }
+        }
+        _ => return None,
+    })
+}
+
+fn set_wait(socket: &Socket, name: i32, bytes: &[u8]) -> SysResult<()> {
+    let value = Timeval::read_from_prefix(bytes).map_err(|_| Errno::EINVAL)?.0;
+    let wait = time::from_timeval(&value).map_err(|_| Errno::EDOM)?;
+    let wait = (!wait.is_zero()).then_some(wait);
+    let mut state = socket.state.lock();
+    match name {
+        SO_RCVTIMEO | SO_RCVTIMEO_NEW => state.receive_wait = wait,
+        _ => state.send_wait = wait,
+    }
+    Ok(())
+}
+
+/// Joins or leaves a group of AF_NETLINK: bits of the address.
+fn set_group(socket: &Socket, name: i32, group: i32) -> SysResult<()> {
+    let bit = u32::try_from(group).ok().and_then(|g| g.checked_sub(1)).and_then(|g| 1u32.checked_shl(g));
+    let bit = bit.ok_or(Errno::EINVAL)?;
+    let mut state = socket.state.lock();
+    let (port, groups) = match state.local {
+        Addr::Netlink(port, groups) => (port, groups),
+        _ => (0, 0),
+    };
+    let groups = if name == NETLINK_ADD_MEMBERSHIP { groups | bit } else { groups & !bit };
+    if port != 0 {
+        state.local = Addr::Netlink(port, groups);
     }
     Ok(())
 }
@@ -216,7 +272,7 @@ fn tcp_info(socket: &Socket) -> Vec<u8> {
         (8, 200_000),
         (16, SEGMENT / 2),
         (20, 536),
-        (60, super::iface::MTU),
+        (60, iface::MTU),
         (64, SEGMENT / 2),
         (68, 20),
         (72, 10),
@@ -235,41 +291,130 @@ fn tcp_info(socket: &Socket) -> Vec<u8> {
     out
 }
 
-/// getsockopt(2): the value's bytes.
+/// SO_MEMINFO (linux/sock_diag.h): received, receive buffer, sent, send buffer, and five that are 0 here.
+fn meminfo(state: &State, (receive, send): (i32, i32)) -> Vec<u8> {
+    let own = |name, first| state.options.get(&(SOL_SOCKET, name)).copied().unwrap_or(first);
+    let held = i32::try_from(state.charged).unwrap_or(i32::MAX);
+    let words = [held, own(SO_RCVBUF, receive), 0, own(SO_SNDBUF, send), 0, 0, 0, 0, 0];
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+/// getsockopt(2): the value's bytes, which the caller cuts to the `room` that there is.
 ///
 /// # Errors
-/// ENOPROTOOPT.
-pub fn get(socket: &Socket, level: i32, name: i32) -> SysResult<Vec<u8>> {
-    if multicast::is_option(level, name) && applies(socket, level) {
+/// ENOPROTOOPT and those of each option.
+pub fn get(cx: &mut Cx, socket: &Socket, level: i32, name: i32, room: usize) -> SysResult<Vec<u8>> {
+    if level == SOL_SOCKET
+        && let Some(value) = get_general(cx, socket, name, room)
+    {
+        return value;
+    }
+    if !applies(socket, level) {
+        return Err(missing(socket, level, name, true));
+    }
+    if multicast::is_option(level, name) {
         return multicast::get(socket, level, name);
     }
-    let mut state = socket.state.lock();
-    let wait = |wait: Option<Duration>| Ok(time::to_timeval(wait.unwrap_or_default()).as_bytes().to_vec());
-    let int = |value: i32| Ok(value.to_ne_bytes().to_vec());
+    let connected = socket.state.lock().connected;
     match (level, name) {
-        (SOL_SOCKET, SO_TYPE) => int(state.options.get(&(level, name)).copied().unwrap_or(socket.kind.abi())),
-        (SOL_SOCKET, SO_DOMAIN) => int(socket.family),
-        (SOL_SOCKET, SO_PROTOCOL) => int(socket.protocol),
-        (SOL_SOCKET, SO_ERROR) => int(state.error.take().map_or(0, |e| e.raw())),
-        (SOL_SOCKET, SO_ACCEPTCONN) => int(i32::from(state.backlog.is_some())),
-        (SOL_SOCKET, SO_RCVTIMEO | SO_RCVTIMEO_NEW) => wait(state.receive_wait),
-        (SOL_SOCKET, SO_SNDTIMEO | SO_SNDTIMEO_NEW) => wait(state.send_wait),
-        (SOL_SOCKET, SO_LINGER) => Ok(state.linger.as_bytes().to_vec()),
-        (SOL_SOCKET, SO_PEERCRED) => Ok(state.peer_creds.as_bytes().to_vec()),
-        (SOL_SOCKET, SO_COOKIE) => Ok(socket.ino.to_ne_bytes().to_vec()),
-        (SOL_SOCKET, SO_BINDTODEVICE) => Ok(Vec::new()),
-        (SOL_TCP, TCP_CONGESTION) if applies(socket, level) => {
+        (SOL_TCP, TCP_CONGESTION) => {
             let mut name = CONGESTION.to_vec();
             name.resize(16, 0);
-            Ok(name)
+            return Ok(name);
         }
-        (SOL_TCP, TCP_INFO) if applies(socket, level) => {
-            drop(state);
-            Ok(tcp_info(socket))
+        (SOL_TCP, TCP_INFO) => return Ok(tcp_info(socket)),
+        (SOL_TCP, TCP_ULP) | (SOL_IP, IP_OPTIONS) => return Ok(Vec::new()),
+        (SOL_IP, IP_MTU) if connected => {
+            return Ok(socket.net.lo().mtu.min(IP_MOST).to_ne_bytes().to_vec());
         }
-        _ => match remembered(level, name).filter(|_| applies(socket, level)) {
-            Some(first) => int(state.options.get(&(level, name)).copied().unwrap_or(first)),
-            None => Err(missing(socket, level, name)),
-        },
+        (SOL_IPV6, IPV6_MTU) if connected => return Ok(socket.net.lo().mtu.to_ne_bytes().to_vec()),
+        (SOL_IP, IP_MTU) | (SOL_IPV6, IPV6_MTU) => return Err(Errno::ENOTCONN.into()),
+        (SOL_NETLINK, NETLINK_LIST_MEMBERSHIPS) => {
+            return Ok(match socket.state.lock().local {
+                Addr::Netlink(_, groups) if groups != 0 => groups.to_ne_bytes().to_vec(),
+                _ => Vec::new(),
+            });
+        }
+        (SOL_NETLINK, NETLINK_ADD_MEMBERSHIP | NETLINK_DROP_MEMBERSHIP) => {
+            return Err(Errno::ENOPROTOOPT.into());
+        }
+        _ => {}
     }
+    let Some(spec) = spec(socket, level, name) else { return Err(missing(socket, level, name, true)) };
+    if level == SOL_NETLINK && room < 4 {
+        return Err(Errno::EINVAL.into());
+    }
+    let value = socket.state.lock().options.get(&(level, name)).copied();
+    Ok(value.unwrap_or(spec.first).to_ne_bytes().to_vec())
+}
+
+/// Those of SOL_SOCKET that are not just remembered. None: it is.
+fn get_general(cx: &mut Cx, socket: &Socket, name: i32, room: usize) -> Option<SysResult<Vec<u8>>> {
+    let int = |value: i32| Ok(value.to_ne_bytes().to_vec());
+    let wait = |wait: Option<Duration>| Ok(time::to_timeval(wait.unwrap_or_default()).as_bytes().to_vec());
+    let long = |value: u64| match room {
+        0..8 => Err(Errno::EINVAL.into()),
+        _ => Ok(value.to_ne_bytes().to_vec()),
+    };
+    let first = |name| super::optspec::spec(socket, SOL_SOCKET, name).map_or(0, |spec| spec.first);
+    let buffers = (first(SO_RCVBUF), first(SO_SNDBUF));
+    let mut state = socket.state.lock();
+    Some(match name {
+        SO_TYPE => {
+            int(state.options.get(&(SOL_SOCKET, name)).copied().unwrap_or(socket.kind.abi()))
+        }
+        SO_DOMAIN => int(socket.family),
+        SO_PROTOCOL => int(socket.protocol),
+        SO_ERROR => int(state.error.take().map_or(0, |e| e.raw())),
+        SO_ACCEPTCONN => int(i32::from(state.backlog.is_some())),
+        SO_RCVTIMEO | SO_RCVTIMEO_NEW => wait(state.receive_wait),
+        SO_SNDTIMEO | SO_SNDTIMEO_NEW => wait(state.send_wait),
+        SO_LINGER => Ok(state.linger.as_bytes().to_vec()),
+        SO_BSDCOMPAT => int(0),
+        SO_BINDTODEVICE => Ok(Vec::new()),
+        SO_ATTACH_FILTER => Ok(Vec::new()),
+        SO_COOKIE => long(socket.ino),
+        SO_NETNS_COOKIE => long(socket.net.ino),
+        SO_MEMINFO => Ok(meminfo(&state, buffers)),
+        SO_PEERCRED => {
+            let mut creds = state.peer_creds;
+            if creds.pid == 0 {
+                (creds.uid, creds.gid) = (u32::MAX, u32::MAX);
+            } else {
+                let ns = &cx.task.creds().ns;
+                (creds.uid, creds.gid) = (ns.user(creds.uid), ns.group(creds.gid));
+            }
+            Ok(creds.as_bytes().to_vec())
+        }
+        SO_PEERNAME => {
+            // More room than the name needs is an error of this option alone.
+            let name = state.remote.bytes(socket.family);
+            match socket.family == AF_NETLINK || state.connected {
+                true if room > name.len() => Err(Errno::EINVAL.into()),
+                true => Ok(name),
+                false => Err(Errno::ENOTCONN.into()),
+            }
+        }
+        SO_PEERGROUPS => {
+            let Some(peer) = state.peer_side.clone() else { return Some(Err(Errno::ENODATA.into())) };
+            let ns = &cx.task.creds().ns;
+            let shown = peer.creds.groups.iter().map(|group| ns.shown(Ids::Groups, *group).to_ne_bytes());
+            let bytes: Vec<u8> = shown.flatten().collect();
+            if bytes.len() > room { Err(Errno::ERANGE.into()) } else { Ok(bytes) }
+        }
+        SO_PEERPIDFD => {
+            let peer = state.peer_side.as_ref().map(|side| side.process.clone());
+            drop(state);
+            peer_pidfd(cx, peer)
+        }
+        _ => return None,
+    })
+}
+
+/// SO_PEERPIDFD: a new descriptor for the peer's process.
+fn peer_pidfd(cx: &mut Cx, peer: Option<Weak<crate::task::Process>>) -> SysResult<Vec<u8>> {
+    let peer = peer.ok_or(Errno::ENODATA)?;
+    let process = peer.upgrade().ok_or(Errno::ESRCH)?;
+    let fd = crate::ipc::install_file(cx, pidfd::file(&process, 0), true)?;
+    Ok(fd.to_ne_bytes().to_vec())
 }

@@ -8,13 +8,15 @@ use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::ipc::{anonymous_attr, next_ino};
 use crate::kernel::Kernel;
+use crate::task::creds::Creds;
+use crate::task::{Process, Task};
 use crate::sync::{Level, Lock};
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps, Written, o};
 use crate::vfs::nameless::Owned;
 use crate::wait::{Ready, WaitQueue};
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use syscall_table::abi::*;
@@ -86,6 +88,33 @@ pub struct Backlog {
     most: usize,
 }
 
+/// Who has made one end of an AF_UNIX connection.
+#[derive(Clone)]
+pub(super) struct Side {
+    pub(super) process: Weak<Process>,
+    pub(super) creds: Arc<Creds>,
+}
+
+impl Side {
+    fn of(task: &Task) -> Side {
+        Side { process: Arc::downgrade(&task.process), creds: task.creds() }
+    }
+}
+
+/// Parts of a datagram.
+pub(super) struct Corked {
+    pub(super) data: Vec<u8>,
+    pub(super) to: Option<Addr>,
+    pub(super) ip: super::control::Header,
+}
+
+impl Backlog {
+    /// Those connections.
+    pub(super) fn sockets(&self) -> Vec<Arc<Socket>> {
+        self.waiting.iter().cloned().collect()
+    }
+}
+
 /// What changes of a socket.
 #[derive(Default)]
 pub struct State {
@@ -109,8 +138,13 @@ pub struct State {
     pub(super) shut_write: bool,
     /// SO_ERROR
     pub error: Option<Errno>,
-    /// SO_PEERCRED
+    /// SO_PEERCRED, in ids of the first user namespace.
     pub peer_creds: Ucred,
+    /// SO_PEERPIDFD, SO_PEERGROUPS
+    pub(super) peer_side: Option<Side>,
+    pub(super) own_side: Option<Side>,
+    /// Parts of a datagram that is sent later (UDP_CORK, MSG_MORE).
+    pub(super) corked: Option<Box<Corked>>,
     /// SO_LINGER
     pub linger: Linger,
     /// SO_RCVTIMEO
@@ -127,6 +161,8 @@ pub struct State {
     pub(super) urgent: Option<Urgent>,
     /// Multicast groups that it is in.
     pub(super) groups: Vec<IpAddr>,
+    /// Whether bind(2) named address and port.
+    pub chosen: (bool, bool),
     /// IP_MULTICAST_IF by an address.
     pub(super) sends_as: Option<Ipv4Addr>,
 }
@@ -153,7 +189,7 @@ pub struct Socket {
     /// Effective user of its maker.
     uid: u32,
     kernel: Weak<Kernel>,
-    me: Weak<Socket>,
+    pub(super) me: Weak<Socket>,
     /// Inode number, and cookie.
     pub ino: u64,
     owned: Owned,
@@ -239,13 +275,14 @@ impl Socket {
     }
 
     /// Connects two sockets (socketpair).
-    pub fn join(a: &Arc<Socket>, b: &Arc<Socket>, creds: Ucred) {
+    pub fn join(a: &Arc<Socket>, b: &Arc<Socket>, creds: Ucred, task: &Task) {
         for (one, other) in [(a, b), (b, a)] {
             let mut state = one.state.lock();
             state.peer = Some(Arc::downgrade(other));
             state.connected = true;
             state.peer_creds = creds;
             state.own_creds = creds;
+            state.peer_side = Some(Side::of(task));
         }
     }
 
@@ -305,6 +342,20 @@ impl Socket {
         }
     }
 
+    /// SO_RCVLOWAT: fewer bytes of a stream are not read.
+    pub(super) fn least(state: &State) -> usize {
+        let least = state.options.get(&(SOL_SOCKET, SO_RCVLOWAT)).copied().unwrap_or(1);
+        usize::try_from(least).unwrap_or(1)
+    }
+
+    /// Whether what came is ready to be read, as poll(2) has it: AF_UNIX shows any byte.
+    fn has_enough(&self, state: &State) -> bool {
+        if self.family == AF_UNIX || self.kind != Kind::Stream || state.options.is_empty() {
+            return !state.inbox.is_empty();
+        }
+        !state.inbox.is_empty() && state.bytes >= Socket::least(state).min(self.room(state, None) / 2)
+    }
+
     /// A remembered option of SOL_SOCKET is on.
     pub fn option(&self, name: i32) -> bool {
         self.state.lock().options.get(&(SOL_SOCKET, name)).is_some_and(|v| *v != 0)
@@ -343,6 +394,9 @@ impl Socket {
         }
         let most = usize::try_from(backlog).unwrap_or(usize::MAX).min(SOMAXCONN as usize).saturating_add(1);
         state.own_creds = creds;
+        if self.family == AF_UNIX {
+            state.own_side = Some(Side::of(cx.task));
+        }
         match &mut state.backlog {
             Some(backlog) => backlog.most = most,
             None => state.backlog = Some(Backlog { waiting: VecDeque::new(), most }),
@@ -406,9 +460,9 @@ impl Socket {
         if listener.kind != self.kind {
             return Err(Errno::EPROTOTYPE.into());
         }
+        let remote = self.named(remote);
         if let Addr::Ip(to) = &remote {
-            let toward = if to.ip().is_unspecified() { self.any_loopback() } else { to.ip() };
-            self.autobind_ip(Some(toward))?;
+            self.settle(*to)?;
         }
         let creds = super::control::own_creds(cx);
         cx.wait_on(&listener.queue, Ready::OUT);
@@ -427,11 +481,14 @@ impl Socket {
             state.connected = true;
             state.peer_creds = creds;
             state.own_creds = listening.own_creds;
+            if self.family == AF_UNIX {
+                state.peer_side = Some(Side::of(cx.task));
+            }
             state.options = listening.options.clone();
         }
-        let listener_creds = {
+        let (listener_creds, listener_side) = {
             let mut state = listener.state.lock();
-            let creds = state.own_creds;
+            let creds = (state.own_creds, state.own_side.clone());
             let unix = self.family == AF_UNIX;
             let backlog = state.backlog.as_mut().ok_or(Errno::ECONNREFUSED)?;
             // TCP would drop the segment and try again; a longer queue has the same effect.
@@ -456,6 +513,7 @@ impl Socket {
             state.ended = false;
             state.remote = remote;
             state.peer_creds = listener_creds;
+            state.peer_side = listener_side;
             state.own_creds = creds;
             state.connecting = later;
         }
@@ -478,8 +536,47 @@ impl Socket {
         Err(Errno::EINPROGRESS.into())
     }
 
-    fn any_loopback(&self) -> IpAddr {
-        if self.family == AF_INET6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() }
+    /// An address to connect to: the wildcard is the machine itself.
+    fn named(&self, to: Addr) -> Addr {
+        match to {
+            Addr::Ip(to) if to.ip().is_unspecified() => {
+                Addr::Ip(SocketAddr::new(self.net.lo().source(to.ip()), to.port()))
+            }
+            to => to,
+        }
+    }
+
+    /// A connected socket has the address that it sends from, and is reached by no other.
+    fn settle(&self, toward: SocketAddr) -> SysResult<()> {
+        let source = self.net.lo().source(toward.ip());
+        let bound = self.autobind_ip(Some(source))?;
+        if bound.ip().is_unspecified() {
+            self.rename(SocketAddr::new(source, bound.port()));
+        }
+        Ok(())
+    }
+
+    fn rename(&self, to: SocketAddr) {
+        self.net.rename(self, to);
+        self.state.lock().local = Addr::Ip(to);
+    }
+
+    /// What bind(2) did not choose goes with the connection of a datagram socket.
+    fn unsettle(&self) {
+        let (local, chosen) = {
+            let state = self.state.lock();
+            (state.local.clone(), state.chosen)
+        };
+        match (local, chosen) {
+            (Addr::Ip(at), (_, false)) => {
+                self.net.unbind(&Addr::Ip(at), self);
+                self.state.lock().local = Addr::Unnamed;
+            }
+            (Addr::Ip(at), (false, true)) => {
+                self.rename(SocketAddr::new(listing::nowhere(self.family).ip(), at.port()));
+            }
+            _ => {}
+        }
     }
 
     /// connect(2) of a datagram socket: sets the peer, or with None dissolves it.
@@ -488,13 +585,15 @@ impl Socket {
     /// EADDRINUSE.
     pub fn set_peer(&self, peer: Option<(Addr, Option<Arc<Socket>>)>) -> SysResult<()> {
         if let Some((Addr::Ip(to), _)) = &peer {
-            let toward = if to.ip().is_unspecified() { self.any_loopback() } else { to.ip() };
-            self.autobind_ip(Some(toward))?;
+            self.settle(*to)?;
+        }
+        if peer.is_none() && self.family != AF_UNIX {
+            self.unsettle();
         }
         let mut state = self.state.lock();
         match peer {
             Some((remote, socket)) => {
-                state.remote = remote;
+                state.remote = self.named(remote);
                 state.peer = socket.as_ref().map(Arc::downgrade);
                 state.connected = true;
             }
@@ -585,6 +684,9 @@ impl Socket {
         }
         self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP);
         drop(inbox);
+        if self.family == AF_UNIX {
+            self.net.flight().closed();
+        }
     }
 
     /// The network that a datagram's or connection's address must be in.
@@ -648,7 +750,7 @@ impl FileOps for Socket {
             if let Some(backlog) = &state.backlog {
                 return if backlog.waiting.is_empty() { ready } else { Ready::IN | Ready::RDNORM };
             }
-            if !state.inbox.is_empty() || state.eof || state.error.is_some() {
+            if self.has_enough(&state) || state.eof || state.error.is_some() {
                 ready |= Ready::IN | Ready::RDNORM;
             }
             if state.eof {

@@ -1,10 +1,13 @@
 //! Sending and receiving: a message goes into the receiver's inbox.
 
 use super::addr::Addr;
+use super::collect::Charge;
 use super::control::{Ancillary, Header, Record};
-use super::socket::{Kind, MESSAGES, Message, ROOM, RUN, Socket, Urgent, wait_until};
+use super::socket::{Corked, Kind, MESSAGES, Message, ROOM, RUN, Socket, Urgent, wait_until};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
+use crate::task::Process;
+use crate::task::creds::cap;
 use crate::wait::Ready;
 use crate::{signal, time};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -33,6 +36,15 @@ pub struct Received {
 }
 
 impl Received {
+    /// The process that sent it, if it is still there.
+    pub fn sender(&self, cx: &Cx) -> Option<Arc<Process>> {
+        match &self.ancillary.process {
+            Some(process) => process.upgrade(),
+            // It was sent before anybody wanted to know.
+            None => cx.kernel().tree.process(self.ancillary.creds?.pid).ok(),
+        }
+    }
+
     /// Nothing came.
     pub fn nothing() -> Received {
         Received { count: 0, whole: 0, from: Addr::Unnamed, ancillary: Ancillary::default(), time: None }
@@ -83,11 +95,13 @@ impl Socket {
     }
 
     /// The control messages, but for SCM_RIGHTS, that come with what was received.
-    pub fn records(&self, got: &Received) -> Vec<Record> {
+    pub fn records(&self, cx: &Cx, got: &Received) -> Vec<Record> {
         let on = |level, name| self.state.lock().options.get(&(level, name)).is_some_and(|v| *v != 0);
         let mut out = Vec::new();
         if matches!(self.family, AF_UNIX | AF_NETLINK) && on(SOL_SOCKET, SO_PASSCRED) {
-            let creds = got.ancillary.creds.unwrap_or(Ucred { pid: 0, uid: 65534, gid: 65534 });
+            let mut creds = got.ancillary.creds.unwrap_or(Ucred { pid: 0, uid: 65534, gid: 65534 });
+            let ns = &cx.task.creds().ns;
+            (creds.uid, creds.gid) = (ns.user(creds.uid), ns.group(creds.gid));
             out.push((SOL_SOCKET, SCM_CREDENTIALS, creds.as_bytes().to_vec()));
         }
         if let Some(time) = got.time {
@@ -96,6 +110,10 @@ impl Socket {
                 out.push((SOL_SOCKET, SO_TIMESTAMP_OLD, time::to_timeval(time).as_bytes().to_vec()));
             } else if on(SOL_SOCKET, SO_TIMESTAMPNS_OLD) {
                 out.push((SOL_SOCKET, SO_TIMESTAMPNS_OLD, time::to_timespec(time).as_bytes().to_vec()));
+            } else if on(SOL_SOCKET, SO_TIMESTAMP_NEW) {
+                out.push((SOL_SOCKET, SO_TIMESTAMP_NEW, time::to_timeval(time).as_bytes().to_vec()));
+            } else if on(SOL_SOCKET, SO_TIMESTAMPNS_NEW) {
+                out.push((SOL_SOCKET, SO_TIMESTAMPNS_NEW, time::to_timespec(time).as_bytes().to_vec()));
             }
         }
         out.extend(got.ancillary.ip.records(self.family, on));
@@ -288,6 +306,13 @@ impl Socket {
         if !stream && data.len() > most {
             return Err(Errno::EMSGSIZE.into());
         }
+        if !stream && self.family != AF_UNIX {
+            let corks = flags & MSG_MORE != 0 || self.state.lock().options.get(&(SOL_UDP, UDP_CORK)).is_some_and(|on| *on != 0);
+            let begun = self.state.lock().corked.take();
+            if corks || begun.is_some() {
+                return self.send_parts(cx, data, (begun, corks), ancillary, to, flags);
+            }
+        }
         // What came with the message went with its first bytes.
         if done > 0 {
             ancillary.rights.clear();
@@ -322,6 +347,12 @@ impl Socket {
             let count = data.len().min(buffer.unwrap_or(ROOM));
             return if tcp && !shut { Ok(self.hear_reset(count)) } else { self.broken(cx, done, flags) };
         };
+        let charge = match ancillary.rights.is_empty() {
+            true => None,
+            false if !target.takes_rights() => return Err(Errno::EPERM.into()),
+            false => Some(self.charge_rights(cx, ancillary)?),
+        };
+        let mut carries = false;
         cx.wait_on(&target.queue, Ready::OUT);
         let mut inbox = target.state.lock();
         let room = target.room(&inbox, buffer);
@@ -353,6 +384,13 @@ impl Socket {
         };
         if !full && (part > 0 || !stream) {
             let mut carried = std::mem::take(ancillary);
+            if !carried.rights.is_empty() {
+                carried.charge = charge;
+                carries = true;
+            }
+            if inbox.options.get(&(SOL_SOCKET, SO_PASSPIDFD)).is_some_and(|on| *on != 0) {
+                carried.process = Some(Arc::downgrade(&cx.task.process));
+            }
             let unix_creds = carried.creds.get_or_insert(creds);
             let piece = rest.get(..part).unwrap_or_default();
             let run = inbox.inbox.back_mut().filter(|last| {
@@ -360,6 +398,7 @@ impl Socket {
                     && carried.rights.is_empty()
                     && last.ancillary.rights.is_empty()
                     && last.ancillary.creds == Some(*unix_creds)
+                    && last.ancillary.process.is_some() == carried.process.is_some()
                     && last.data.len() < RUN
             });
             match run {
@@ -381,6 +420,9 @@ impl Socket {
             done += part;
         }
         drop(inbox);
+        if carries {
+            self.net.flight().carries(&target);
+        }
         if part > 0 || !stream && !full {
             target.queue.wake(Ready::IN | Ready::RDNORM);
         }
@@ -400,6 +442,62 @@ impl Socket {
             Err(Fail::Error(Errno::EAGAIN)) if done > 0 => Ok(done),
             other => other,
         }
+    }
+
+    /// Adds to a datagram of parts, which goes to where the first was to go; the last sends it.
+    fn send_parts(
+        &self,
+        cx: &mut Cx,
+        data: &[u8],
+        (begun, corks): (Option<Box<Corked>>, bool),
+        ancillary: &Ancillary,
+        to: Option<(Addr, Option<Arc<Socket>>)>,
+        flags: i32,
+    ) -> SysResult<usize> {
+        if to.is_none() && begun.is_none() && self.remote().is_none() {
+            return Err(Errno::EDESTADDRREQ.into());
+        }
+        let first = || Corked { data: Vec::new(), to: to.map(|(addr, _)| addr), ip: ancillary.ip };
+        let mut whole = begun.unwrap_or_else(|| Box::new(first()));
+        if whole.data.len().saturating_add(data.len()) > 65_507 {
+            return Err(Errno::EMSGSIZE.into());
+        }
+        whole.data.extend_from_slice(data);
+        if corks {
+            self.autobind_ip(None)?;
+            self.state.lock().corked = Some(whole);
+            return Ok(data.len());
+        }
+        self.send_whole(cx, *whole, flags).map(|_| data.len())
+    }
+
+    fn send_whole(&self, cx: &mut Cx, whole: Corked, flags: i32) -> SysResult<usize> {
+        let mut ancillary = Ancillary { ip: whole.ip, ..Ancillary::default() };
+        let to = whole.to.map(|addr| (addr, None));
+        self.send(cx, &whole.data, &mut ancillary, to, true, flags & !MSG_MORE)
+    }
+
+    /// UDP_CORK is off: sends what there is.
+    pub fn uncork(&self, cx: &mut Cx) -> SysResult<()> {
+        let begun = self.state.lock().corked.take();
+        match begun {
+            Some(whole) => self.send_whole(cx, *whole, 0).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts the descriptors of a message.
+    fn charge_rights(&self, cx: &Cx, ancillary: &Ancillary) -> SysResult<Charge> {
+        let creds = cx.task.creds();
+        let unlimited = creds.capable(cap::SYS_RESOURCE) || creds.capable(cap::SYS_ADMIN);
+        let limit = (!unlimited).then(|| cx.task.process.limit(RLIMIT_NOFILE));
+        let charge = self.net.flight().charge(creds.uid, &ancillary.rights, limit);
+        charge.ok_or(Errno::ETOOMANYREFS.into())
+    }
+
+    /// SO_PASSRIGHTS
+    fn takes_rights(&self) -> bool {
+        self.state.lock().options.get(&(SOL_SOCKET, SO_PASSRIGHTS)).is_none_or(|on| *on != 0)
     }
 
     /// What is sent to an end that was closed is lost, and answered by a reset: later calls hear EPIPE (tcp(7)).
@@ -451,11 +549,12 @@ impl Socket {
         }
         let peek = flags & MSG_PEEK != 0;
         let wait = state.receive_wait;
+        let wanted = if flags & MSG_WAITALL != 0 { usize::MAX } else { Socket::least(&state) };
         let short = stream
-            && flags & MSG_WAITALL != 0
+            && wanted > 1
             && !nonblocking
             && !state.eof
-            && state.bytes < buf.len().min(self.room(&state, sender));
+            && state.bytes < wanted.min(buf.len()).min(self.room(&state, sender));
         if state.inbox.is_empty() && !(stream && buf.is_empty()) || short {
             if state.eof && state.inbox.is_empty() {
                 return Ok(Received::nothing());
@@ -486,6 +585,20 @@ impl Socket {
             let bytes = message.data.get(message.start..).unwrap_or_default();
             let room = buf.len().saturating_sub(got.count);
             let part = bytes.len().min(room);
+            if got.count.saturating_add(part) > cx.room {
+                // A stream keeps what has no place, a message is lost.
+                if got.count > 0 {
+                    break;
+                }
+                let lost = if stream || peek { None } else { state.inbox.pop_front() };
+                if let Some(lost) = &lost {
+                    state.bytes = state.bytes.saturating_sub(lost.data.len());
+                    state.charged = state.charged.saturating_sub(self.charge(lost.data.len()));
+                }
+                drop(state);
+                drop(lost);
+                return Err(Errno::EFAULT.into());
+            }
             if let (Some(to), Some(from)) = (buf.get_mut(got.count..got.count + part), bytes.get(..part)) {
                 to.copy_from_slice(from);
             }
@@ -494,6 +607,7 @@ impl Socket {
             got.from = message.from.clone();
             got.ancillary.creds = message.ancillary.creds;
             got.ancillary.ip = message.ancillary.ip;
+            got.ancillary.process = message.ancillary.process.clone();
             got.time = (!stream).then_some(message.time);
             let with_rights = !message.ancillary.rights.is_empty();
             if peek {
@@ -501,6 +615,7 @@ impl Socket {
                 index += 1;
             } else {
                 got.ancillary.rights.append(&mut message.ancillary.rights);
+                message.ancillary.charge = None;
                 let whole = !stream || part == bytes.len();
                 let taken = if stream { part } else { bytes.len() };
                 message.start += part;

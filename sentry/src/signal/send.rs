@@ -86,6 +86,7 @@ fn put(
     if bit(signal) == 0 || process.is_exiting() {
         return Ok(());
     }
+    let info = named(process, target, info);
     if signal == SIGKILL {
         exit::group(kernel, process, WaitStatus::signaled(SIGKILL, false), None);
         return Ok(());
@@ -128,6 +129,22 @@ fn put(
         task.notify();
     }
     Ok(())
+}
+
+/// The sender's user as the receiver's user namespace calls it.
+fn named(process: &Process, target: Option<&Arc<Task>>, info: Siginfo) -> Siginfo {
+    let has_user = match info.si_signo {
+        SIGCHLD => true,
+        _ => matches!(info.si_code, SI_USER | SI_TKILL | SI_QUEUE | SI_MESGQ),
+    };
+    if !has_user {
+        return info;
+    }
+    let ns = match target {
+        Some(task) => task.creds().ns.clone(),
+        None => process.creds().ns.clone(),
+    };
+    if ns.is_first() { info } else { info.with_uid(ns.user(info.si_uid())) }
 }
 
 /// Most signals queued for one task and its process together, whatever RLIMIT_SIGPENDING says.

@@ -138,7 +138,7 @@ pub fn msgctl(cx: &mut Cx, msqid: i32, op: IpcCmd, buf: Addr) -> SysResult {
             if cmd != MSG_STAT_ANY && !queue.perm().may(&creds, READ) {
                 return Err(Errno::EACCES.into());
             }
-            let stat = queue.lock().stat(id);
+            let stat = queue.lock().stat(id, &cx.task.creds().ns);
             cx.write_value(buf.addr(), &stat)?;
             Ok(if cmd == IPC_STAT { 0 } else { u64::from(id.cast_unsigned()) })
         }
@@ -149,7 +149,8 @@ pub fn msgctl(cx: &mut Cx, msqid: i32, op: IpcCmd, buf: Addr) -> SysResult {
             if new.msg_qbytes > MSGMNB && !creds.capable(cap::SYS_RESOURCE) {
                 return Err(Errno::EPERM.into());
             }
-            queue.lock().set(&new.msg_perm, new.msg_qbytes);
+            let perm = crate::ipc::sysv::owner_from(&cx.task.creds().ns, new.msg_perm)?;
+            queue.lock().set(&perm, new.msg_qbytes);
             queue.wake();
             Ok(0)
         }

@@ -4,7 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::ipc::sysv::sem::{SEMMNI, SEMMNS, SEMMSL, SEMOPM, SEMVMX, Set, State, Waiting};
-use crate::ipc::sysv::{Object, READ, WRITE};
+use crate::ipc::sysv::{Object, READ, WRITE, owner_from};
 use crate::sync::Guard;
 use crate::time;
 use crate::wait::Ready;
@@ -153,7 +153,7 @@ pub fn semctl(cx: &mut Cx, semid: i32, semnum: i32, op: IpcCmd, arg: u64) -> Sys
                 if cmd == IPC_STAT { (semid, ipc.sem.find(semid)?) } else { ipc.sem.at(semid)? };
             let state = if cmd == SEM_STAT_ANY { set.lock() } else { permitted(cx, &set, READ)? };
             let stat = Semid {
-                sem_perm: state.perm.abi(id),
+                sem_perm: state.perm.abi(id, &cx.task.creds().ns),
                 sem_otime: state.otime,
                 sem_ctime: state.ctime,
                 sem_nsems: state.sems.len() as u64,
@@ -219,7 +219,7 @@ pub fn semctl(cx: &mut Cx, semid: i32, semnum: i32, op: IpcCmd, arg: u64) -> Sys
             let new: Semid = cx.read_value(arg)?;
             let set = ipc.sem.find(semid)?;
             set.perm().check_owner(&cx.task.creds())?;
-            set.set_perm(&new.sem_perm);
+            set.set_perm(&owner_from(&cx.task.creds().ns, new.sem_perm)?);
             Ok(0)
         }
         IPC_RMID => {

@@ -208,6 +208,7 @@ fn receive_one(cx: &mut Cx, fd: Fd, ranges: &[(u64, usize)], flags: i32) -> SysR
     }
     let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
     let len = ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l)).min(MOST);
+    cx.room = io::room_in(cx, ranges);
     io::with_scratch(len, |buffer| {
         let got = if flags & MSG_OOB != 0 {
             let count = socket.receive_urgent(buffer, flags)?;
@@ -215,7 +216,10 @@ fn receive_one(cx: &mut Cx, fd: Fd, ranges: &[(u64, usize)], flags: i32) -> SysR
         } else {
             socket.receive(cx, buffer, nonblocking, flags)?
         };
-        io::scatter(cx, ranges, 0, buffer.get(..got.count).unwrap_or_default())?;
+        if io::scatter(cx, ranges, 0, buffer.get(..got.count).unwrap_or_default())? < got.count {
+            // Changed since it was looked at.
+            return Err(Errno::EFAULT.into());
+        }
         Ok(Incoming { got, socket: socket.clone() })
     })
 }
@@ -263,10 +267,13 @@ fn receive_header(cx: &mut Cx, fd: Fd, at: u64, flags: i32) -> SysResult {
         cx.copy_out(header.msg_name, bytes.get(..room.min(bytes.len())).unwrap_or_default())?;
         header.msg_namelen = bytes.len() as i32;
     }
-    let records = socket.records(&got);
+    let records = socket.records(cx, &got);
     let cloexec = flags & MSG_CMSG_CLOEXEC != 0;
     let (at_control, room) = (header.msg_control, header.msg_controllen);
-    let (used, cut) = control::write(cx, at_control, room, &records, &mut got.ancillary.rights, cloexec)?;
+    let wants = socket.family == AF_UNIX && socket.option(SO_PASSPIDFD);
+    let sender = wants.then(|| got.sender(cx)).flatten();
+    let rights = &mut got.ancillary.rights;
+    let (used, cut) = control::write(cx, at_control, room, &records, rights, sender, cloexec)?;
     header.msg_controllen = used;
     if cut {
         header.msg_flags |= MSG_CTRUNC;

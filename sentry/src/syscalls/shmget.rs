@@ -160,14 +160,14 @@ pub fn shmctl(cx: &mut Cx, shmid: i32, op: IpcCmd, buf: Addr) -> SysResult {
             if cmd != SHM_STAT_ANY && !segment.perm().may(&creds, READ) {
                 return Err(Errno::EACCES.into());
             }
-            cx.write_value(buf.addr(), &segment.stat(id))?;
+            cx.write_value(buf.addr(), &segment.stat(id, &cx.task.creds().ns))?;
             Ok(if cmd == IPC_STAT { 0 } else { u64::from(id.cast_unsigned()) })
         }
         IPC_SET => {
             let new: Shmid = cx.read_value(buf.addr())?;
             let segment = table.find(shmid)?;
             segment.perm().check_owner(&creds)?;
-            segment.set(&new.shm_perm);
+            segment.set(&crate::ipc::sysv::owner_from(&cx.task.creds().ns, new.shm_perm)?);
             Ok(0)
         }
         IPC_RMID => {

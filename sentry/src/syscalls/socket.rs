@@ -105,7 +105,7 @@ pub fn socketpair(
     }
     let a = make(cx, AF_UNIX, base, protocol.bits())?;
     let b = make(cx, AF_UNIX, base, protocol.bits())?;
-    Socket::join(&a, &b, own_creds(cx));
+    Socket::join(&a, &b, own_creds(cx), cx.task);
     let cloexec = flags & SOCK_CLOEXEC != 0;
     let (a, b) = (description(a, flags), description(b, flags));
     let first = install_file(cx, a, cloexec)?;
@@ -194,7 +194,9 @@ pub fn bind(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResul
                 return Err(Errno::EACCES.into());
             }
             let reuse = socket.option(SO_REUSEADDR) || socket.option(SO_REUSEPORT);
-            Addr::Ip(socket.net.bind_ip(at, &socket, reuse)?)
+            let bound = socket.net.bind_ip(at, &socket, reuse)?;
+            socket.state.lock().chosen = (!at.ip().is_unspecified(), at.port() != 0);
+            Addr::Ip(bound)
         }
         Addr::Netlink(port, groups) => {
             let taken = |s: &Arc<Socket>| s.protocol == socket.protocol && s.netlink_port() == Some(port);
@@ -307,7 +309,7 @@ pub fn getsockopt(
     let (_, socket) = get(cx, sockfd)?;
     let room: i32 = cx.read_value(optlen.addr())?;
     let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
-    let value = crate::net::option::get(&socket, level.bits(), optname.bits())?;
+    let value = crate::net::option::get(cx, &socket, level.bits(), optname.bits(), room)?;
     let part = value.get(..room.min(value.len())).unwrap_or_default();
     cx.copy_out(optval.addr(), part)?;
     cx.write_value(optlen.addr(), &(part.len() as i32))?;

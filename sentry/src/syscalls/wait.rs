@@ -108,7 +108,8 @@ pub fn waitid(
         cx.write_value(rusage.addr(), &usage::rusage(change.used))?;
     }
     if !infop.is_null() {
-        let info = change.map_or(Siginfo::new_zeroed(), |change| info(&change));
+        let ns = cx.task.creds().ns.clone();
+        let info = change.map_or(Siginfo::new_zeroed(), |change| info(&change).with_uid(ns.user(change.uid)));
         cx.write_value(infop.addr(), &info)?;
     }
     Ok(0)

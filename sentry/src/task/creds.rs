@@ -21,6 +21,7 @@ pub mod cap {
     pub const LINUX_IMMUTABLE: u32 = 9;
     pub const NET_BIND_SERVICE: u32 = 10;
     pub const NET_ADMIN: u32 = 12;
+    pub const NET_RAW: u32 = 13;
     pub const IPC_LOCK: u32 = 14;
     pub const IPC_OWNER: u32 = 15;
     pub const SYS_RAWIO: u32 = 17;

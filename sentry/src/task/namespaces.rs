@@ -83,8 +83,8 @@ impl IpcNs {
         if !self.made.take(1, IPC_NAMESPACES) {
             return Err(Errno::ENOSPC.into());
         }
-        let (sysv, made) = (self.sysv.beside(), self.made.clone());
-        Ok(IpcNs { ino: new_ino(), owner, sysv, mqueues: Arc::default(), made })
+        let (sysv, mqueues) = (self.sysv.beside(), Arc::new(self.mqueues.beside()));
+        Ok(IpcNs { ino: new_ino(), owner, sysv, mqueues, made: self.made.clone() })
     }
 }
 

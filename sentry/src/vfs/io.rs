@@ -117,8 +117,8 @@ pub fn scatter(cx: &mut Cx, ranges: Ranges<'_>, skip: usize, data: &[u8]) -> Sys
     }
 }
 
-/// How much can be written to the ranges, one after the other.
-fn room_in(cx: &Cx, ranges: Ranges<'_>) -> usize {
+/// How much can be written to the ranges, one after the other, by the records.
+pub fn room_in(cx: &Cx, ranges: Ranges<'_>) -> usize {
     let mm = cx.task.mm();
     let layout = mm.layout.lock();
     let mut sum = 0usize;

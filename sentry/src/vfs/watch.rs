@@ -329,8 +329,12 @@ impl FileOps for Inotify {
         while let Some((wd, mask, cookie, name)) = state.events.front() {
             let len = room(name);
             let end = out.len().saturating_add(16).saturating_add(len);
-            if end > buf.len() {
+            if end > buf.len() || end > cx.room && !out.is_empty() {
                 break;
+            }
+            if end > cx.room {
+                state.events.pop_front();
+                return Err(Errno::EFAULT.into());
             }
             let head =
                 InotifyEvent { wd: *wd, mask: *mask, cookie: *cookie, len: u32::try_from(len).unwrap_or(0) };

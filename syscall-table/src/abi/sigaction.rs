@@ -338,6 +338,11 @@ impl Siginfo {
         Siginfo::new(signo, code).set32(0, pid as u32).set32(1, uid)
     }
 
+    /// With another si_uid.
+    pub fn with_uid(self, uid: u32) -> Siginfo {
+        self.set32(1, uid)
+    }
+
     /// Sent by sigqueue(3), or with another code that has pid, uid and value.
     pub fn queue(signo: i32, code: i32, pid: i32, uid: u32, value: u64) -> Siginfo {
         Siginfo::kill(signo, code, pid, uid).set64(2, value)

@@ -25,7 +25,7 @@ fn shm(task: &Task) -> SysResult<Vec<u8>> {
         "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n",
     );
     for (id, segment) in task.ipc().sysv.shm.all() {
-        let s = segment.stat(id);
+        let s = segment.stat(id, &task.creds().ns);
         let p = s.shm_perm;
         let _ = writeln!(
             out,
@@ -54,6 +54,7 @@ fn sem(task: &Task) -> SysResult<Vec<u8>> {
     let mut out = String::from(
         "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n",
     );
+    let ns = task.creds().ns.clone();
     for (id, set) in task.ipc().sysv.sem.all() {
         let s = set.lock();
         let p = &s.perm;
@@ -63,10 +64,10 @@ fn sem(task: &Task) -> SysResult<Vec<u8>> {
             p.key,
             p.mode,
             s.sems.len(),
-            p.uid,
-            p.gid,
-            p.cuid,
-            p.cgid,
+            ns.user(p.uid),
+            ns.group(p.gid),
+            ns.user(p.cuid),
+            ns.group(p.cgid),
             s.otime,
             s.ctime
         );
@@ -79,7 +80,7 @@ fn msg(task: &Task) -> SysResult<Vec<u8>> {
         "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n",
     );
     for (id, queue) in task.ipc().sysv.msg.all() {
-        let s = queue.lock().stat(id);
+        let s = queue.lock().stat(id, &task.creds().ns);
         let p = s.msg_perm;
         let _ = writeln!(
             out,

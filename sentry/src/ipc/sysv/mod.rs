@@ -11,6 +11,7 @@ pub mod shm;
 use crate::fail::SysResult;
 use crate::sync::{Level, Lock};
 use crate::task::creds::{Creds, cap};
+use crate::task::userns::{Ids, UserNs};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use syscall_table::abi::*;
@@ -115,7 +116,7 @@ impl Perm {
         } else {
             self.mode
         };
-        wanted & !granted & 7 == 0 || creds.capable(cap::IPC_OWNER)
+        wanted & !granted & 7 == 0 || creds.capable_of(self.uid, self.gid, cap::IPC_OWNER)
     }
 
     /// As [`may`](Self::may) for the bits of a mode, wherever they are set.
@@ -130,7 +131,7 @@ impl Perm {
     /// EPERM.
     pub fn check_owner(&self, creds: &Creds) -> SysResult<()> {
         let owner = creds.euid == self.cuid || creds.euid == self.uid;
-        if owner || creds.capable(cap::SYS_ADMIN) { Ok(()) } else { Err(Errno::EPERM.into()) }
+        if owner || creds.capable_of(self.uid, self.gid, cap::SYS_ADMIN) { Ok(()) } else { Err(Errno::EPERM.into()) }
     }
 
     /// IPC_SET.
@@ -140,19 +141,29 @@ impl Perm {
         self.mode = self.mode & !0o777 | new.mode & 0o777;
     }
 
-    /// As the call tells it.
-    pub fn abi(&self, id: i32) -> IpcPerm {
+    /// As the call tells it to somebody in a user namespace.
+    pub fn abi(&self, id: i32, ns: &UserNs) -> IpcPerm {
         IpcPerm {
             key: self.key,
-            uid: self.uid,
-            gid: self.gid,
-            cuid: self.cuid,
-            cgid: self.cgid,
+            uid: ns.user(self.uid),
+            gid: ns.group(self.gid),
+            cuid: ns.user(self.cuid),
+            cgid: ns.group(self.cgid),
             mode: self.mode,
             seq: (id.cast_unsigned() >> 15) as u16,
             ..zerocopy::FromZeros::new_zeroed()
         }
     }
+}
+
+/// IPC_SET: the owner as the first user namespace calls it.
+///
+/// # Errors
+/// EINVAL: it has no name in the caller's.
+pub fn owner_from(ns: &UserNs, mut perm: IpcPerm) -> SysResult<IpcPerm> {
+    perm.uid = ns.to_kernel(Ids::Users, perm.uid).ok_or(Errno::EINVAL)?;
+    perm.gid = ns.to_kernel(Ids::Groups, perm.gid).ok_or(Errno::EINVAL)?;
+    Ok(perm)
 }
 
 /// What a table holds.
@@ -167,7 +178,8 @@ struct Entries<T> {
     objects: BTreeMap<usize, (i32, Arc<T>)>,
     keys: HashMap<i32, usize>,
     number: usize,
-    last: usize,
+    /// The index given last; None: none yet.
+    last: Option<usize>,
 }
 
 /// Objects of one kind, by id and by key.
@@ -177,7 +189,7 @@ pub struct Table<T> {
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        let entries = Entries { objects: BTreeMap::new(), keys: HashMap::new(), number: 0, last: 0 };
+        let entries = Entries { objects: BTreeMap::new(), keys: HashMap::new(), number: 0, last: None };
         Table { entries: Lock::new(Level::Object, entries) }
     }
 }
@@ -223,10 +235,10 @@ impl<T: Object> Table<T> {
             return Err(Errno::ENOSPC.into());
         }
         let index = (0..INDEXES).find(|i| !entries.objects.contains_key(i)).ok_or(Errno::ENOSPC)?;
-        let number = if index <= entries.last { (entries.number + 1) % NUMBERS } else { entries.number };
+        let number = if entries.last.is_some_and(|last| index <= last) { (entries.number + 1) % NUMBERS } else { entries.number };
         let id = i32::try_from(number * INDEXES + index).map_err(|_| Errno::ENOSPC)?;
         let object = make(Perm::new(key, flags, creds), id)?;
-        (entries.number, entries.last) = (number, index);
+        (entries.number, entries.last) = (number, Some(index));
         entries.objects.insert(index, (id, Arc::new(object)));
         if key != IPC_PRIVATE {
             entries.keys.insert(key, index);

@@ -2,6 +2,7 @@
 
 use super::{Counter, Object, Perm, now};
 use crate::fail::SysResult;
+use crate::task::userns::UserNs;
 use crate::sync::{Guard, Level, Lock};
 use crate::wait::{Ready, WaitQueue};
 use std::collections::VecDeque;
@@ -89,9 +90,9 @@ impl State {
     }
 
     /// IPC_STAT.
-    pub fn stat(&self, id: i32) -> Msqid {
+    pub fn stat(&self, id: i32, ns: &UserNs) -> Msqid {
         Msqid {
-            msg_perm: self.perm.abi(id),
+            msg_perm: self.perm.abi(id, ns),
             msg_stime: self.stime,
             msg_rtime: self.rtime,
             msg_ctime: self.ctime,

@@ -2,6 +2,7 @@
 
 use super::{Object, Perm, now};
 use crate::fail::SysResult;
+use crate::task::userns::UserNs;
 use crate::fs::memory::Memory;
 use crate::sync::{Level, Lock};
 use std::sync::Arc;
@@ -131,10 +132,10 @@ impl Segment {
     }
 
     /// IPC_STAT.
-    pub fn stat(&self, id: i32) -> Shmid {
+    pub fn stat(&self, id: i32, ns: &UserNs) -> Shmid {
         let state = self.state.lock();
         Shmid {
-            shm_perm: state.perm.abi(id),
+            shm_perm: state.perm.abi(id, ns),
             shm_segsz: self.size,
             shm_atime: state.atime,
             shm_dtime: state.dtime,
