@@ -167,6 +167,9 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
         let algorithm = bytes.split(|b| *b == 0).next().unwrap_or_default();
         return if algorithm == CONGESTION { Ok(()) } else { Err(Errno::ENOENT.into()) };
     }
+    if (level, name) == (SOL_TCP, TCP_ULP) {
+        return Err(Fail::gap(Errno::ENOENT, "protocols above TCP in the kernel (TLS)"));
+    }
     let Some(spec) = spec(socket, level, name) else { return Err(missing(socket, level, name, false)) };
     let value = accepted(socket, level, name, spec, number(level, name, &bytes)?)?;
     let mut state = socket.state.lock();

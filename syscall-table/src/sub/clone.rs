@@ -5,7 +5,7 @@ use crate::abi::*;
 sub_table! {
     /// Flags of clone(2), clone3(2) and unshare(2).
     CLONE, "flags", "clone" {
-        [CLONE_NEWTIME, Refused(EPERM), "no namespaces or control groups inside the sandbox"],
+        [CLONE_NEWTIME, Missing, "EINVAL"],
         [CLONE_VM, Full, ""],
         [CLONE_FS, Full, ""],
         [CLONE_FILES, Full, ""],
@@ -15,7 +15,7 @@ sub_table! {
         [CLONE_VFORK, Full, ""],
         [CLONE_PARENT, Full, ""],
         [CLONE_THREAD, Full, ""],
-        [CLONE_NEWNS, Refused(EPERM), "no namespaces or control groups inside the sandbox"],
+        [CLONE_NEWNS, Full, ""],
         [CLONE_SYSVSEM, Full, ""],
         [CLONE_SETTLS, Full, ""],
         [CLONE_PARENT_SETTID, Full, ""],
@@ -23,14 +23,14 @@ sub_table! {
         [CLONE_DETACHED, Full, ""],
         [CLONE_UNTRACED, Full, ""],
         [CLONE_CHILD_SETTID, Full, ""],
-        [CLONE_NEWCGROUP, Refused(EPERM), "no namespaces or control groups inside the sandbox"],
-        [CLONE_NEWUTS, Refused(EPERM), "no namespaces or control groups inside the sandbox"],
-        [CLONE_NEWIPC, Refused(EPERM), "no namespaces or control groups inside the sandbox"],
-        [CLONE_NEWUSER, Refused(EPERM), "no namespaces or control groups inside the sandbox"],
-        [CLONE_NEWPID, Refused(EPERM), "no namespaces or control groups inside the sandbox"],
-        [CLONE_NEWNET, Refused(EPERM), "no namespaces or control groups inside the sandbox"],
+        [CLONE_NEWCGROUP, Full, ""],
+        [CLONE_NEWUTS, Full, ""],
+        [CLONE_NEWIPC, Full, ""],
+        [CLONE_NEWUSER, Full, ""],
+        [CLONE_NEWPID, Missing, "EINVAL"],
+        [CLONE_NEWNET, Full, ""],
         [CLONE_IO, Partial, "I/O priority is not shared; it has no effect"],
         [CLONE_CLEAR_SIGHAND, Full, ""],
-        [CLONE_INTO_CGROUP, Refused(EPERM), "no namespaces or control groups inside the sandbox"],
+        [CLONE_INTO_CGROUP, Refused(EPERM), "no control groups inside the sandbox"],
     }
 }
