@@ -1,5 +1,5 @@
 # Entry points for people and for the checks.
-.PHONY: all test docs lint deny bench compat trees limits races names ci
+.PHONY: all test docs lint deny bench compat trees growth limits races names ci
 
 all:
 	cargo build --release
@@ -40,6 +40,12 @@ trees:
 	cargo build --release -p lazaret
 	LAZARET_LONG=1 LAZARET_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/lazaret \
 	  cargo test -p guest-tests --test programs -- trees --test-threads 1
+
+# Servers with their clients for a minute each, on both platforms: no memory, descriptors or threads are left behind.
+growth:
+	cargo build --release -p lazaret
+	LAZARET_LONG=1 LAZARET_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/lazaret \
+	  cargo test --release -p guest-tests --test growth -- --nocapture --test-threads 1
 
 # What a sandbox may cost: time to start, memory, processor time at rest. Needs a quiet machine, takes a few minutes.
 limits:

@@ -98,6 +98,8 @@ pub const ROWS: &[Row] = &[
     row("tar", "tar of 1,000 files", PROGRAM, Kind::Time, Goal::Native(1.2)),
     row("gcc", "gcc of one file", PROGRAM, Kind::Time, Goal::Native(1.2)),
     row("redis", "redis, 20,000 requests", PROGRAM, Kind::Time, Goal::Native(1.2)),
+    row("nginx", "nginx under wrk, one request", PROGRAM, Kind::Time, Goal::Native(1.67)),
+    row("memcached", "memcached, set + get", PROGRAM, Kind::Time, Goal::Native(1.43)),
     row("true", "true, start to end", SANDBOX, Kind::Start, Goal::Bubblewrap(1.0)),
     Row {
         unit: Unit::Bytes,

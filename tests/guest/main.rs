@@ -14,6 +14,8 @@ macro_rules! verbs {
     };
 }
 
+mod sockets;
+
 verbs! {
     areas
     attr buffers clone close dnotify dup exec fault fcntl fdops fileops files futex getdents ids inet init inotify job loopback lseek

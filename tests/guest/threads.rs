@@ -373,13 +373,18 @@ fn vfork_and_exec_often() {
 }
 
 /// Does what its standard input says, a line at a time, and answers each with `done`: `thread N`, `fork N`,
-/// `exec N` one after the other, `crowd N` threads at the same time.
+/// `exec N` one after the other, `crowd N` threads at the same time, and what `sockets::churn` knows.
 pub fn churn(_: &[String]) -> i32 {
+    let mut held = Vec::new();
     for line in std::io::stdin().lines().map_while(Result::ok) {
         let Some((what, count)) = line.split_once(' ') else { return 1 };
         let count = count.parse().unwrap_or(0);
         if what == "crowd" {
             together(count);
+            println!("done");
+            continue;
+        }
+        if crate::sockets::churn(what, count, &mut held) {
             println!("done");
             continue;
         }

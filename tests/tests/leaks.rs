@@ -92,6 +92,54 @@ fn many_threads(platform: &'static str) -> Result<(), Failed> {
     keeps(platform, &["crowd 2000", "crowd 2000"], &["crowd 2000", "crowd 2000", "crowd 2000"], 4096)
 }
 
+fn connections(platform: &'static str) -> Result<(), Failed> {
+    keeps(platform, &["connect 1000", "message 1000"], &["connect 5000", "message 5000"], 1024)
+}
+
+/// Descriptors that nobody can receive any more are closed: a pipe and 64 KiB with each.
+fn cycles(platform: &'static str) -> Result<(), Failed> {
+    keeps(platform, &["cycle 200"], &["cycle 3000"], 2048)
+}
+
+fn namespaces(platform: &'static str) -> Result<(), Failed> {
+    keeps(platform, &["alone 100"], &["alone 1000"], 1024)
+}
+
+/// Ten thousand connections that nothing comes through.
+fn idle_connections(platform: &'static str) -> Result<(), Failed> {
+    let mut churn = Churn::start(platform)?;
+    churn.tell("hold 10")?;
+    let before = churn.settled();
+    churn.tell("hold 10000")?;
+    let after = churn.settled();
+    churn.tell("free 0")?;
+    let Churn { mut child, to, .. } = churn;
+    drop(to);
+    child.wait()?;
+    let grown = after[0].saturating_sub(before[0]);
+    println!("{platform}: 10,000 connections take {grown} KiB, {} bytes each", grown * 1024 / 10_000);
+    if grown < 100 * 1024 && after[1] <= before[1] + 4 {
+        Ok(())
+    } else {
+        Err(format!("{before:?} became {after:?}").into())
+    }
+}
+
+/// Who waits for a byte takes no thread of the sentry.
+fn blocked_readers(platform: &'static str) -> Result<(), Failed> {
+    let mut churn = Churn::start(platform)?;
+    // The pool of the sentry's own threads is full after a crowd.
+    churn.tell("crowd 200")?;
+    churn.tell("block 10")?;
+    let before = churn.settled();
+    churn.tell("block 1000")?;
+    let after = churn.settled();
+    println!("{platform}: {before:?} KiB, descriptors, threads, then {after:?} with 1,000 readers that wait");
+    churn.child.kill()?;
+    churn.child.wait()?;
+    if after[2] <= before[2] + 8 { Ok(()) } else { Err(format!("{before:?} became {after:?}").into()) }
+}
+
 fn main() {
     let args = Arguments::from_args();
     let mut trials = Vec::new();
@@ -101,8 +149,17 @@ fn main() {
             continue;
         }
         type Check = fn(&'static str) -> Result<(), Failed>;
-        let checks: [(&str, Check); 4] =
-            [("threads", threads), ("forks", forks), ("programs", programs), ("many_threads", many_threads)];
+        let checks: [(&str, Check); 9] = [
+            ("threads", threads),
+            ("forks", forks),
+            ("programs", programs),
+            ("many_threads", many_threads),
+            ("connections", connections),
+            ("cycles", cycles),
+            ("namespaces", namespaces),
+            ("idle_connections", idle_connections),
+            ("blocked_readers", blocked_readers),
+        ];
         for (name, f) in checks {
             trials.push(Trial::test(format!("{p}/{name}"), move || f(p)));
         }

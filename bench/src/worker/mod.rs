@@ -6,6 +6,7 @@ mod handoff;
 mod memory;
 mod process;
 mod programs;
+mod servers;
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -112,6 +113,7 @@ fn per_one(taken: Duration, count: u64) -> f64 {
     taken.as_nanos() as f64 / count as f64
 }
 
+/// Median and minimum.
 fn figure(mut figures: Vec<f64>) -> Figure {
     figures.sort_by(f64::total_cmp);
     let ns = figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN);

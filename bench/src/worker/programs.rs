@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Measured, Place, batches};
+use super::{Measured, Place, batches, servers};
 
 /// Measures the row if it is a program's.
 pub fn measure(row: &str, place: &Place<'_>) -> Measured {
@@ -50,6 +50,8 @@ pub fn measure(row: &str, place: &Place<'_>) -> Measured {
             result
         }
         "redis" => redis(place),
+        "nginx" => servers::nginx(place),
+        "memcached" => servers::memcached(place),
         _ => Err(io::Error::other("no such row")),
     }
 }
@@ -59,17 +61,17 @@ pub fn scratch(what: &str) -> PathBuf {
     std::env::temp_dir().join(format!("lazaret-bench-{what}.{}", std::process::id()))
 }
 
-fn repeat(place: &Place<'_>, mut run: impl FnMut() -> io::Result<()>) -> Measured {
+pub fn repeat(place: &Place<'_>, mut run: impl FnMut() -> io::Result<()>) -> Measured {
     batches(place.budget, |count| (0..count).try_for_each(|_| run()))
 }
 
 /// The program itself, before any wrapper script that a search path may put in front of it.
-fn program(name: &str) -> io::Result<Command> {
+pub fn program(name: &str) -> io::Result<Command> {
     find(name).map(Command::new).ok_or_else(|| io::Error::other(format!("{name} is not installed")))
 }
 
 fn find(name: &str) -> Option<PathBuf> {
-    ["/usr/bin", "/bin", "/usr/local/bin"]
+    ["/usr/bin", "/bin", "/usr/sbin", "/usr/local/bin"]
         .iter()
         .map(|dir| Path::new(dir).join(name))
         .find(|path| path.exists())
@@ -111,7 +113,7 @@ fn redis(place: &Place<'_>) -> Measured {
 }
 
 /// A child that does not outlive its row.
-struct Stop(Child);
+pub struct Stop(pub Child);
 
 impl Drop for Stop {
     fn drop(&mut self) {

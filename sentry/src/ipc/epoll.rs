@@ -292,6 +292,27 @@ impl FileOps for Epoll {
         Ok(anonymous_attr(15, self.ino, 0o600))
     }
 
+    fn info(&self) -> String {
+        use std::fmt::Write;
+        let mut items: Vec<_> = self.items.lock().values().cloned().collect();
+        items.sort_unstable_by_key(|item| item.key);
+        let mut out = String::new();
+        for item in items {
+            let Some(file) = item.file.upgrade() else { continue };
+            let interest = *item.interest.lock();
+            let (ino, dev) = file.ops.attr().map_or((0, 0), |attr| (attr.ino, attr.dev));
+            let _ = writeln!(
+                out,
+                "tfd: {:8} events: {:8x} data: {:16x}  pos:{} ino:{ino:x} sdev:{dev:x}",
+                item.key.0,
+                interest.events | EPOLLERR | EPOLLHUP,
+                interest.data,
+                file.pos.peek().unwrap_or(0)
+            );
+        }
+        out
+    }
+
     fn describe(&self) -> String {
         "anon_inode:[eventpoll]".into()
     }

@@ -110,6 +110,12 @@ impl FileOps for Eventfd {
         Ok(anonymous_attr(15, self.ino, 0o600))
     }
 
+    fn info(&self) -> String {
+        let count = *self.count.lock();
+        let semaphore = u8::from(self.semaphore);
+        format!("eventfd-count: {count:16x}\neventfd-id: {}\neventfd-semaphore: {semaphore}\n", self.ino)
+    }
+
     fn describe(&self) -> String {
         "anon_inode:[eventfd]".into()
     }

@@ -103,6 +103,10 @@ impl FileOps for Signalfd {
         Ok(anonymous_attr(15, self.ino, 0o600))
     }
 
+    fn info(&self) -> String {
+        format!("sigmask:\t{:016x}\n", self.mask.load(Ordering::SeqCst))
+    }
+
     fn describe(&self) -> String {
         "anon_inode:[signalfd]".into()
     }

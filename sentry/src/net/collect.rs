@@ -9,6 +9,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
+/// So many sockets with descriptors are looked at whenever one is closed.
+const FEW: usize = 256;
+
 /// All descriptors on their way.
 pub struct Flight {
     /// How many, by the user who sent them.
@@ -80,7 +83,10 @@ impl Seen {
         let (files, waiting) = {
             let state = socket_.state.lock();
             let rights = state.inbox.iter().flat_map(|message| message.ancillary.rights.iter());
-            (rights.cloned().collect::<Vec<_>>(), state.backlog.as_ref().map(|b| b.sockets()).unwrap_or_default())
+            (
+                rights.cloned().collect::<Vec<_>>(),
+                state.backlog.as_ref().map(|b| b.sockets()).unwrap_or_default(),
+            )
         };
         let mut held = Vec::new();
         let mut next = Vec::new();
@@ -152,8 +158,8 @@ impl Flight {
             return;
         }
         let closed = self.closed.fetch_add(1, Ordering::SeqCst).saturating_add(1);
-        let most = self.carriers.lock().len() / 4;
-        if closed > most {
+        let most = self.carriers.lock().len();
+        if most <= FEW || closed > most / 4 {
             self.closed.store(0, Ordering::SeqCst);
             let flight = self.clone();
             crate::wait::later(Box::new(move || flight.collect()));

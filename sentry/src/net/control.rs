@@ -5,9 +5,9 @@ use super::collect::Charge;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::ipc::install_file;
-use crate::task::{Process, pidfd};
 use crate::task::creds::cap;
 use crate::task::userns::Ids;
+use crate::task::{Process, pidfd};
 use crate::vfs::file::File;
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
@@ -110,7 +110,9 @@ impl Header {
         let index = super::iface::INDEX;
         let int = |value: i32| value.to_ne_bytes().to_vec();
         if family == AF_INET {
-            if let (Some(IpAddr::V4(to)), true) = (self.to.map(|to| to.ip().to_canonical()), on(SOL_IP, IP_PKTINFO)) {
+            if let (Some(IpAddr::V4(to)), true) =
+                (self.to.map(|to| to.ip().to_canonical()), on(SOL_IP, IP_PKTINFO))
+            {
                 let parts = [index.to_ne_bytes(), to.octets(), to.octets()];
                 out.push((SOL_IP, IP_PKTINFO, parts.concat()));
             }

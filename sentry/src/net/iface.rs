@@ -130,8 +130,7 @@ impl Lo {
 
     /// Takes an address away. False: there is none such.
     pub fn remove(&mut self, ip: IpAddr, prefix: Option<u8>) -> bool {
-        let found =
-            self.addresses.iter().position(|a| a.ip == ip && prefix.is_none_or(|p| p == a.prefix));
+        let found = self.addresses.iter().position(|a| a.ip == ip && prefix.is_none_or(|p| p == a.prefix));
         found.map(|at| self.addresses.remove(at)).is_some()
     }
 
@@ -209,7 +208,9 @@ fn value(lo: &Lo, request: u32) -> Option<SysResult<[u8; 24]>> {
             to.copy_from_slice(bytes);
         }
     };
-    if matches!(request, SIOCGIFADDR | SIOCGIFDSTADDR | SIOCGIFBRDADDR | SIOCGIFNETMASK) && lo.first().is_none() {
+    if matches!(request, SIOCGIFADDR | SIOCGIFDSTADDR | SIOCGIFBRDADDR | SIOCGIFNETMASK)
+        && lo.first().is_none()
+    {
         return Some(Err(Errno::EADDRNOTAVAIL.into()));
     }
     let own = match lo.first().map(|a| a.ip) {

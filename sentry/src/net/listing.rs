@@ -1,8 +1,8 @@
 //! What sockets there are: for sock_diag(7) and /proc/net.
 
+use super::Net;
 use super::addr::Addr;
 use super::socket::{Kind, Socket};
-use super::Net;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use syscall_table::abi::*;
 

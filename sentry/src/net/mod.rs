@@ -121,7 +121,11 @@ impl Drop for Net {
 impl Net {
     /// The sandbox's.
     pub fn first() -> Net {
-        let paths = Arc::new(Paths { sockets: Lock::new(Level::Inode, HashMap::new()), made: Counter::new(), flight: Arc::default() });
+        let paths = Arc::new(Paths {
+            sockets: Lock::new(Level::Inode, HashMap::new()),
+            made: Counter::new(),
+            flight: Arc::default(),
+        });
         Net::with(4_026_531_833, UserNs::first(), Lo::up(), paths)
     }
 

@@ -1,8 +1,8 @@
 //! Multicast on the one interface: groups that sockets are in (ip(7), ipv6(7)), and what is sent to them.
 
 use super::addr::{Addr, array};
-use super::iface;
 use super::control::Ancillary;
+use super::iface;
 use super::socket::{Kind, MESSAGES, Message, Socket};
 use super::{Bound, Net};
 use crate::fail::SysResult;
@@ -52,7 +52,11 @@ fn parse(level: i32, name: i32, bytes: &[u8]) -> SysResult<Named> {
     }
     if level == SOL_IPV6 {
         let group = array::<16>(bytes, 0).map(Ipv6Addr::from).ok_or(Errno::EINVAL)?;
-        return Ok(Named { group: group.into(), index: Some(int(bytes, 16)?).filter(|i| *i != 0), own: None });
+        return Ok(Named {
+            group: group.into(),
+            index: Some(int(bytes, 16)?).filter(|i| *i != 0),
+            own: None,
+        });
     }
     let index = if bytes.len() >= 12 { Some(int(bytes, 8)?).filter(|i| *i != 0) } else { None };
     let own = four(bytes, 4)?;
@@ -163,9 +167,7 @@ fn set_interface(socket: &Socket, bytes: &[u8]) -> SysResult<()> {
 pub(super) fn get(socket: &Socket, level: i32, name: i32) -> SysResult<Vec<u8>> {
     let state = socket.state.lock();
     match (level, name) {
-        (SOL_IP, IP_MULTICAST_IF) => {
-            Ok(state.sends_as.unwrap_or(Ipv4Addr::UNSPECIFIED).octets().to_vec())
-        }
+        (SOL_IP, IP_MULTICAST_IF) => Ok(state.sends_as.unwrap_or(Ipv4Addr::UNSPECIFIED).octets().to_vec()),
         (SOL_IPV6, IPV6_MULTICAST_IF) => {
             Ok(state.options.get(&(level, name)).copied().unwrap_or(0).to_ne_bytes().to_vec())
         }
@@ -177,7 +179,8 @@ impl Socket {
     /// Whether it hears what is sent to a group: it is in it, or hears those of all others (IP_MULTICAST_ALL).
     fn hears(&self, group: IpAddr) -> bool {
         let state = self.state.lock();
-        let all = if self.family == AF_INET { (SOL_IP, IP_MULTICAST_ALL) } else { (SOL_IPV6, IPV6_MULTICAST_ALL) };
+        let all =
+            if self.family == AF_INET { (SOL_IP, IP_MULTICAST_ALL) } else { (SOL_IPV6, IPV6_MULTICAST_ALL) };
         state.groups.contains(&group) || state.options.get(&all).is_none_or(|all| *all != 0)
     }
 
@@ -199,7 +202,12 @@ impl Socket {
 
 impl Socket {
     /// Sends a datagram to a group, or to all: each gets a copy, or none if it has no room.
-    pub(super) fn send_to_many(&self, data: &[u8], to: SocketAddr, ancillary: &Ancillary) -> SysResult<usize> {
+    pub(super) fn send_to_many(
+        &self,
+        data: &[u8],
+        to: SocketAddr,
+        ancillary: &Ancillary,
+    ) -> SysResult<usize> {
         let own = self.autobind_ip(None)?;
         let from = match (own.ip().is_unspecified(), self.state.lock().sends_as) {
             (true, Some(ip)) => SocketAddr::new(ip.into(), own.port()),

@@ -99,9 +99,8 @@ impl<'a> Request<'a> {
 
 /// Answers what was sent to a netlink socket with this port: the datagrams to receive, in order.
 pub fn answer(cx: &Cx, socket: &Socket, port: u32, sent: &[u8]) -> Vec<Vec<u8>> {
-    let option = |name| {
-        socket.state.lock().options.get(&(SOL_NETLINK, name)).is_some_and(|value| *value != 0)
-    };
+    let option =
+        |name| socket.state.lock().options.get(&(SOL_NETLINK, name)).is_some_and(|value| *value != 0);
     let (explains, short) = (option(NETLINK_EXT_ACK), option(NETLINK_CAP_ACK));
     let mut out = Vec::new();
     let mut rest = sent;

@@ -32,7 +32,8 @@ fn missing(socket: &Socket, level: i32, name: i32, getting: bool) -> Fail {
         return Errno::EOPNOTSUPP.into();
     }
     if !applies(socket, level) {
-        return if socket.family == AF_INET && getting { Errno::EOPNOTSUPP } else { Errno::ENOPROTOOPT }.into();
+        return if socket.family == AF_INET && getting { Errno::EOPNOTSUPP } else { Errno::ENOPROTOOPT }
+            .into();
     }
     if level == SOL_SOCKET {
         match name {
@@ -44,6 +45,9 @@ fn missing(socket: &Socket, level: i32, name: i32, getting: bool) -> Fail {
             }
             _ => {}
         }
+    }
+    if (level, name) == (SOL_NETLINK, NETLINK_LIST_MEMBERSHIPS) {
+        return Errno::ENOPROTOOPT.into();
     }
     Fail::gap(Errno::ENOPROTOOPT, format!("socket option {level}/{name}"))
 }
@@ -71,7 +75,11 @@ fn number(level: i32, name: i32, bytes: &[u8]) -> SysResult<i32> {
             (Some(value), _) => Ok(value),
             (None, Some(byte)) => Ok(i32::from(*byte)),
             (None, None) => match name {
-                IP_TTL | IP_BIND_ADDRESS_NO_PORT | IP_MINTTL | IP_MULTICAST_TTL | IP_MULTICAST_LOOP
+                IP_TTL
+                | IP_BIND_ADDRESS_NO_PORT
+                | IP_MINTTL
+                | IP_MULTICAST_TTL
+                | IP_MULTICAST_LOOP
                 | IP_MULTICAST_ALL => Err(Errno::EINVAL.into()),
                 _ => Ok(0),
             },
@@ -232,8 +240,15 @@ fn set_general(socket: &Socket, name: i32, value: i32, bytes: &[u8]) -> Option<S
 
 fn set_wait(socket: &Socket, name: i32, bytes: &[u8]) -> SysResult<()> {
     let value = Timeval::read_from_prefix(bytes).map_err(|_| Errno::EINVAL)?.0;
-    let wait = time::from_timeval(&value).map_err(|_| Errno::EDOM)?;
-    let wait = (!wait.is_zero()).then_some(wait);
+    if !(0..1_000_000).contains(&value.tv_usec) {
+        return Err(Errno::EDOM.into());
+    }
+    let wait = match time::from_timeval(&value) {
+        Ok(wait) if wait.is_zero() => None,
+        Ok(wait) => Some(wait),
+        // Below 0 there is no waiting.
+        Err(_) => Some(Duration::ZERO),
+    };
     let mut state = socket.state.lock();
     match name {
         SO_RCVTIMEO | SO_RCVTIMEO_NEW => state.receive_wait = wait,
@@ -363,9 +378,7 @@ fn get_general(cx: &mut Cx, socket: &Socket, name: i32, room: usize) -> Option<S
     let buffers = (first(SO_RCVBUF), first(SO_SNDBUF));
     let mut state = socket.state.lock();
     Some(match name {
-        SO_TYPE => {
-            int(state.options.get(&(SOL_SOCKET, name)).copied().unwrap_or(socket.kind.abi()))
-        }
+        SO_TYPE => int(state.options.get(&(SOL_SOCKET, name)).copied().unwrap_or(socket.kind.abi())),
         SO_DOMAIN => int(socket.family),
         SO_PROTOCOL => int(socket.protocol),
         SO_ERROR => int(state.error.take().map_or(0, |e| e.raw())),

@@ -68,8 +68,13 @@ pub(super) fn spec(socket: &Socket, level: i32, name: i32) -> Option<Spec> {
             _ => return None,
         },
         SOL_NETLINK => match name {
-            NETLINK_PKTINFO | NETLINK_BROADCAST_ERROR | NETLINK_NO_ENOBUFS | NETLINK_LISTEN_ALL_NSID
-            | NETLINK_CAP_ACK | NETLINK_EXT_ACK | NETLINK_GET_STRICT_CHK => (0, Switch),
+            NETLINK_PKTINFO
+            | NETLINK_BROADCAST_ERROR
+            | NETLINK_NO_ENOBUFS
+            | NETLINK_LISTEN_ALL_NSID
+            | NETLINK_CAP_ACK
+            | NETLINK_EXT_ACK
+            | NETLINK_GET_STRICT_CHK => (0, Switch),
             _ => return None,
         },
         _ => return None,
@@ -138,8 +143,17 @@ fn ip(socket: &Socket, name: i32) -> Option<(i32, Takes)> {
         IP_MINTTL => (0, Range(0, 255)),
         IP_RECVERR_RFC4884 => (0, Range(0, 1)),
         IP_RECVFRAGSIZE if stream => (0, Range(1, 0)),
-        IP_RECVOPTS | IP_RETOPTS | IP_PKTINFO | IP_RECVERR | IP_RECVTTL | IP_RECVTOS | IP_FREEBIND
-        | IP_PASSSEC | IP_RECVORIGDSTADDR | IP_BIND_ADDRESS_NO_PORT | IP_RECVFRAGSIZE => (0, Switch),
+        IP_RECVOPTS
+        | IP_RETOPTS
+        | IP_PKTINFO
+        | IP_RECVERR
+        | IP_RECVTTL
+        | IP_RECVTOS
+        | IP_FREEBIND
+        | IP_PASSSEC
+        | IP_RECVORIGDSTADDR
+        | IP_BIND_ADDRESS_NO_PORT
+        | IP_RECVFRAGSIZE => (0, Switch),
         _ => return None,
     })
 }

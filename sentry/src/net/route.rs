@@ -176,7 +176,11 @@ fn set_address(net: &Net, request: &Request) -> Found {
     if index != iface::INDEX {
         return Err(Errno::ENODEV.into());
     }
-    let version = if ip.is_ipv4() { ("ipv4", "ipv4: Address already assigned") } else { ("ipv6", "address already assigned") };
+    let version = if ip.is_ipv4() {
+        ("ipv4", "ipv4: Address already assigned")
+    } else {
+        ("ipv6", "address already assigned")
+    };
     if request.kind == RTM_DELADDR {
         let gone = net.change_lo(|lo| lo.remove(ip, Some(prefix)));
         let why = if version.0 == "ipv4" { "ipv4: Address not found" } else { "address not found" };
@@ -237,16 +241,8 @@ fn address(address: &Address) -> Body {
     const PERMANENT: u32 = 0x80;
     let index = iface::INDEX.to_ne_bytes();
     let family = family_of(address.ip) as u8;
-    let fixed = [
-        family,
-        address.prefix,
-        PERMANENT as u8,
-        address.scope,
-        index[0],
-        index[1],
-        index[2],
-        index[3],
-    ];
+    let fixed =
+        [family, address.prefix, PERMANENT as u8, address.scope, index[0], index[1], index[2], index[3]];
     // Preferred and valid for ever; made at boot.
     let mut times = [0xffu8; 16];
     times[8..].fill(0);

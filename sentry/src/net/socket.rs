@@ -8,9 +8,9 @@ use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::ipc::{anonymous_attr, next_ino};
 use crate::kernel::Kernel;
+use crate::sync::{Level, Lock};
 use crate::task::creds::Creds;
 use crate::task::{Process, Task};
-use crate::sync::{Level, Lock};
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps, Written, o};
 use crate::vfs::nameless::Owned;
@@ -703,7 +703,12 @@ impl Socket {
     fn check_ip(&self, to: &SocketAddr) -> SysResult<()> {
         let ip = to.ip().to_canonical();
         let lo = self.net.lo();
-        if lo.up && !ip.is_loopback() && ip.is_multicast() && self.kind == Kind::Dgram && self.reaches_groups(ip) {
+        if lo.up
+            && !ip.is_loopback()
+            && ip.is_multicast()
+            && self.kind == Kind::Dgram
+            && self.reaches_groups(ip)
+        {
             return Ok(());
         }
         self.net.reachable(to)?;
@@ -843,6 +848,15 @@ impl FileOps for Socket {
 
     fn release(&self, _flags: i32) {
         self.close();
+    }
+
+    fn info(&self) -> String {
+        let state = self.state.lock();
+        let flying: usize = state.inbox.iter().map(|message| message.ancillary.rights.len()).sum();
+        match self.family {
+            AF_UNIX => format!("scm_fds: {flying}\n"),
+            _ => String::new(),
+        }
     }
 
     fn describe(&self) -> String {

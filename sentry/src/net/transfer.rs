@@ -307,7 +307,8 @@ impl Socket {
             return Err(Errno::EMSGSIZE.into());
         }
         if !stream && self.family != AF_UNIX {
-            let corks = flags & MSG_MORE != 0 || self.state.lock().options.get(&(SOL_UDP, UDP_CORK)).is_some_and(|on| *on != 0);
+            let corks = flags & MSG_MORE != 0
+                || self.state.lock().options.get(&(SOL_UDP, UDP_CORK)).is_some_and(|on| *on != 0);
             let begun = self.state.lock().corked.take();
             if corks || begun.is_some() {
                 return self.send_parts(cx, data, (begun, corks), ancillary, to, flags);

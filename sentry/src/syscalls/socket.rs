@@ -190,7 +190,9 @@ pub fn bind(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResul
         }
         Addr::Ip(at) => {
             let creds = cx.task.creds();
-            if (1..UNPRIVILEGED).contains(&at.port()) && !creds.capable_in(&socket.net.owner, cap::NET_BIND_SERVICE) {
+            if (1..UNPRIVILEGED).contains(&at.port())
+                && !creds.capable_in(&socket.net.owner, cap::NET_BIND_SERVICE)
+            {
                 return Err(Errno::EACCES.into());
             }
             let reuse = socket.option(SO_REUSEADDR) || socket.option(SO_REUSEPORT);

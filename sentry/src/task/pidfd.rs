@@ -171,6 +171,14 @@ impl FileOps for PidFd {
         Ok(Attr { mode: 0o700, nlink: 1, ino: self.process.pid as u64, blksize: 4096, ..Attr::default() })
     }
 
+    fn info(&self) -> String {
+        let id = match &self.thread {
+            Some(thread) => thread.upgrade().map_or(-1, |task| task.tid()),
+            None => self.process.pid,
+        };
+        format!("Pid:\t{id}\nNSpid:\t{id}\n")
+    }
+
     fn describe(&self) -> String {
         "anon_inode:[pidfd]".into()
     }

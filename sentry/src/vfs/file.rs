@@ -276,6 +276,11 @@ pub trait FileOps: Any + Send + Sync {
         Err(Errno::EINVAL.into())
     }
 
+    /// Lines of /proc/self/fdinfo/N beside those that every description has (proc_pid_fdinfo(5)).
+    fn info(&self) -> String {
+        String::new()
+    }
+
     /// What /proc/self/fd/N reads as when there is no path: `pipe:[7]`, `anon_inode:[eventpoll]`, …
     fn describe(&self) -> String {
         "anon_inode:[unknown]".into()

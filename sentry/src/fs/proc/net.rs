@@ -3,8 +3,8 @@
 use super::system::{Names, named};
 use super::text;
 use crate::fs::pseudo::ino;
-use crate::net::{Net, iface};
 use crate::net::listing::{self, LISTEN, Row};
+use crate::net::{Net, iface};
 use crate::task::Task;
 use std::fmt::Write;
 use std::net::SocketAddr;

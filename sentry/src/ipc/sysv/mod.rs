@@ -131,7 +131,11 @@ impl Perm {
     /// EPERM.
     pub fn check_owner(&self, creds: &Creds) -> SysResult<()> {
         let owner = creds.euid == self.cuid || creds.euid == self.uid;
-        if owner || creds.capable_of(self.uid, self.gid, cap::SYS_ADMIN) { Ok(()) } else { Err(Errno::EPERM.into()) }
+        if owner || creds.capable_of(self.uid, self.gid, cap::SYS_ADMIN) {
+            Ok(())
+        } else {
+            Err(Errno::EPERM.into())
+        }
     }
 
     /// IPC_SET.
@@ -235,7 +239,11 @@ impl<T: Object> Table<T> {
             return Err(Errno::ENOSPC.into());
         }
         let index = (0..INDEXES).find(|i| !entries.objects.contains_key(i)).ok_or(Errno::ENOSPC)?;
-        let number = if entries.last.is_some_and(|last| index <= last) { (entries.number + 1) % NUMBERS } else { entries.number };
+        let number = if entries.last.is_some_and(|last| index <= last) {
+            (entries.number + 1) % NUMBERS
+        } else {
+            entries.number
+        };
         let id = i32::try_from(number * INDEXES + index).map_err(|_| Errno::ENOSPC)?;
         let object = make(Perm::new(key, flags, creds), id)?;
         (entries.number, entries.last) = (number, Some(index));

@@ -2,8 +2,8 @@
 
 use super::{Counter, Object, Perm, now};
 use crate::fail::SysResult;
-use crate::task::userns::UserNs;
 use crate::sync::{Guard, Level, Lock};
+use crate::task::userns::UserNs;
 use crate::wait::{Ready, WaitQueue};
 use std::collections::VecDeque;
 use syscall_table::abi::*;

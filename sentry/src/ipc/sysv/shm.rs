@@ -2,9 +2,9 @@
 
 use super::{Object, Perm, now};
 use crate::fail::SysResult;
-use crate::task::userns::UserNs;
 use crate::fs::memory::Memory;
 use crate::sync::{Level, Lock};
+use crate::task::userns::UserNs;
 use std::sync::Arc;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;

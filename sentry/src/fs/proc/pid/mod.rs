@@ -234,8 +234,8 @@ impl Inode for Dir {
                     let own = file.ops.seek_own(0, SEEK_CUR).map(|pos| pos.unwrap_or(0));
                     let pos = own.or(file.pos.peek()).unwrap_or(0);
                     let ino = file.ops.attr().map_or(0, |a| a.ino);
-                    Ok(format!("pos:\t{pos}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{ino}\n")
-                        .into_bytes())
+                    let common = format!("pos:\t{pos}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{ino}\n");
+                    Ok((common + &file.ops.info()).into_bytes())
                 }))
             }
             What::MapFiles => {
