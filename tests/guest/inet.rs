@@ -7,7 +7,7 @@ cases![
     v6_only, dual_stack, mapped_peer, bind_conflicts, reuse_port, udp_reuse_port, urgent_byte, urgent_inline, urgent_errors, urgent_poll,
     hop_limit_and_class, ttl_and_tos, packet_info, control_cut, timestamp, option_ranges, option_levels, tcp_info_state, congestion,
     half_close, reset_on_unread, linger_zero_resets, sending_to_a_closed_end, shut_for_reading, nonblocking_connect, nonblocking_refused, udp_connected, udp_refused, udp_disconnect, udp_truncated, udp_broadcast_refused,
-    udp_lite, outside_unreachable, ephemeral_range, names_of_both, accept_inherits
+    udp_lite, outside_unreachable, ephemeral_range, names_of_both, accept_inherits, echo_sockets
 ];
 
 fn tcp(family: i32) -> i32 {
@@ -683,4 +683,29 @@ fn accept_inherits() {
     eq((get(s, IPPROTO_TCP, TCP_NODELAY), get(s, SOL_SOCKET, SO_KEEPALIVE)), (1, 1));
     eq(get(c, SOL_SOCKET, SO_KEEPALIVE), 0);
     shut([l, c, s]);
+}
+
+/// ping without privileges (icmp(7)).
+fn echo_sockets() {
+    let fd = sys!(SYS_socket, AF_INET, SOCK_DGRAM, IPPROTO_ICMP);
+    if fd == -i64::from(EACCES) {
+        skip("the host has no echo sockets for this group");
+    }
+    let fd = ok(fd) as i32;
+    let mut request = vec![8u8, 0, 0, 0, 0, 0, 0, 5];
+    request.extend(b"payload");
+    let to = v4(LO4, 0);
+    eq(sys!(SYS_sendto, fd, &request[..], request.len(), 0, &to[..], 16), request.len() as i64);
+    let (mut b, mut from, mut n) = ([0u8; 64], [0u8; 16], 16u32);
+    eq(sys!(SYS_recvfrom, fd, &mut b, 64, 0, &mut from, &mut n), request.len() as i64);
+    eq((b[0], b[1], &b[6..15]), (0, 0, &request[6..]));
+    eq(&b[4..6], &name_of(SYS_getsockname, fd)[2..4]);
+    eq(&from[4..8], LO4);
+    // The checksum of a message with its checksum is 0.
+    let sum = b[..16].chunks(2).fold(0u32, |sum, w| sum + u32::from(u16::from_be_bytes([w[0], w[1]])));
+    eq((sum >> 16) + (sum & 0xffff), 0xffff);
+    err(sys!(SYS_sendto, fd, &request[..4], 4, 0, &to[..], 16), EINVAL);
+    request[0] = 0;
+    err(sys!(SYS_sendto, fd, &request[..], request.len(), 0, &to[..], 16), EINVAL);
+    shut([fd]);
 }

@@ -5,7 +5,7 @@ use libc::*;
 use std::ffi::CStr;
 
 cases![
-    open_modes, attributes, priorities, nonblocking, blocks_and_wakes, timeouts, errors, sizes, poll_ready, notify_signal, notify_rules,
+    open_modes, attributes, priorities, nonblocking, blocks_and_wakes, timeouts, errors, sizes, poll_ready, notify_signal, notify_socket, notify_rules,
     set_flags, unlinked_lives_on, in_dev_mqueue, permissions, user_limit, eintr
 ];
 
@@ -337,4 +337,39 @@ fn eintr() {
         h.join().unwrap();
     }
     shut([fd]);
+}
+
+/// What the C library does for SIGEV_THREAD: a message to a socket of its own, whose last byte says what happened.
+fn notify_socket() {
+    let name = unique("socket");
+    let q = ok(sys!(SYS_mq_open, name, O_CREAT | O_RDWR, 0o600, 0)) as i32;
+    let s = ok(sys!(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0)) as i32;
+    let mut cookie = [7u8; 32];
+    let asked = |at: *const u8, fd: i32| {
+        let mut e = [0u64; 8];
+        e[0] = at as u64;
+        e[1] = fd as u32 as u64 | (SIGEV_THREAD as u64) << 32;
+        sys!(SYS_mq_notify, q, &e)
+    };
+    err(asked(bad(), s), EFAULT);
+    err(asked(cookie.as_ptr(), 999), EBADF);
+    err(asked(cookie.as_ptr(), q), ENOTSOCK);
+    let other = ok(sys!(SYS_socket, AF_UNIX, SOCK_DGRAM, 0)) as i32;
+    err(asked(cookie.as_ptr(), other), EINVAL);
+    eq(asked(cookie.as_ptr(), s), 0);
+    err(asked(cookie.as_ptr(), s), EBUSY);
+    ok(sys!(SYS_mq_timedsend, q, b"x", 1, 0, 0));
+    let mut b = [0u8; 64];
+    eq(sys!(SYS_recvfrom, s, &mut b, 64, MSG_DONTWAIT, 0, 0), 32);
+    cookie[31] = 1;
+    eq(&b[..32], cookie);
+    // Once; and it is told when the wish is withdrawn.
+    ok(sys!(SYS_mq_timedreceive, q, &mut [0u8; 8192][..], 8192, 0, 0));
+    eq(asked(cookie.as_ptr(), s), 0);
+    eq(sys!(SYS_mq_notify, q, 0), 0);
+    eq(sys!(SYS_recvfrom, s, &mut b, 64, MSG_DONTWAIT, 0, 0), 32);
+    eq(b[31], 2);
+    err(sys!(SYS_recvfrom, s, &mut b, 64, MSG_DONTWAIT, 0, 0), EAGAIN);
+    ok(sys!(SYS_mq_unlink, name));
+    shut([q, s, other]);
 }

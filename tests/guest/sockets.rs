@@ -117,12 +117,21 @@ pub fn churn(what: &str, count: usize, held: &mut Vec<i32>) -> bool {
             });
         }
         "hold" => {
-            raise_limit();
-            let (l, a) = listener();
-            held.push(l);
-            for _ in 0..count {
-                held.extend(connected(l, &a));
+            // In processes of their own: one may have 20,000 descriptors.
+            let ready = pipe_pair();
+            for first in (0..count).step_by(2500) {
+                let pid = child(|| {
+                    raise_limit();
+                    let (l, a) = listener();
+                    let _held: Vec<_> = (first..count.min(first + 2500)).map(|_| connected(l, &a)).collect();
+                    sys!(SYS_write, ready[1], b"x", 1);
+                    sys!(SYS_pause);
+                    0
+                });
+                eq(sys!(SYS_read, ready[0], &mut [0u8; 1], 1), 1);
+                held.push(-pid);
             }
+            shut(ready);
         }
         "block" => {
             raise_limit();
@@ -136,7 +145,16 @@ pub fn churn(what: &str, count: usize, held: &mut Vec<i32>) -> bool {
                 reader.spawn(read).expect("a thread");
             }
         }
-        "free" => shut(held.drain(..)),
+        "free" => {
+            for fd in held.drain(..) {
+                if fd < 0 {
+                    ok(sys!(SYS_kill, -fd, SIGKILL));
+                    reap(-fd);
+                } else {
+                    shut([fd]);
+                }
+            }
+        }
         _ => return false,
     }
     true

@@ -5,6 +5,7 @@
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::ipc::sysv::Counter;
+use crate::net::socket::Socket;
 use crate::signal::send;
 use crate::sync::{Level, Lock};
 use crate::task::{Process, Task};
@@ -44,8 +45,34 @@ struct Notify {
     /// Its descriptor table.
     table: u64,
     pid: i32,
-    /// None: nobody is signalled (SIGEV_NONE).
-    signal: Option<(i32, u64)>,
+    how: How,
+}
+
+/// How somebody is told.
+pub enum How {
+    /// Not at all (SIGEV_NONE): nobody else can be told.
+    Silent,
+    /// By a signal with a value.
+    Signal(i32, u64),
+    /// By a message to an AF_NETLINK socket (SIGEV_THREAD): a thread of the C library waits there.
+    Socket(Arc<Socket>, [u8; COOKIE]),
+}
+
+/// Bytes of such a message (NOTIFY_COOKIE_LEN); the last says what happened.
+pub const COOKIE: usize = 32;
+const WOKEN: u8 = 1;
+const REMOVED: u8 = 2;
+
+impl How {
+    fn tell_socket(&self, what: u8) {
+        if let How::Socket(socket, cookie) = self {
+            let mut message = cookie.to_vec();
+            if let Some(last) = message.last_mut() {
+                *last = what;
+            }
+            socket.take_from_kernel(message);
+        }
+    }
 }
 
 /// Attributes of the file.
@@ -304,8 +331,11 @@ impl Queue {
             (owner.mtime, owner.ctime) = (now, now);
         }
         self.wait.wake(Ready::IN | Ready::RDNORM);
+        if let Some(notify) = &notify {
+            notify.how.tell_socket(WOKEN);
+        }
         if let Some(notify) = notify
-            && let (Some(process), Some((signal, value))) = (notify.process.upgrade(), notify.signal)
+            && let (Some(process), How::Signal(signal, value)) = (notify.process.upgrade(), notify.how)
         {
             let info = Siginfo::queue(signal, SI_MESGQ, cx.task.process.pid, uid, value);
             send::to_process(cx.kernel(), &process, info);
@@ -354,11 +384,11 @@ impl Queue {
         Ok((text, prio))
     }
 
-    /// mq_notify(2): registers (`signal` None: tells nobody, but keeps others out).
+    /// mq_notify(2): registers.
     ///
     /// # Errors
     /// EBUSY.
-    pub fn register(&self, task: &Task, signal: Option<(i32, u64)>) -> SysResult<()> {
+    pub fn register(&self, task: &Task, how: How) -> SysResult<()> {
         let table = task.files().id();
         let mut messages = self.messages.lock();
         let taken =
@@ -367,15 +397,19 @@ impl Queue {
             return Err(Errno::EBUSY.into());
         }
         let process = Arc::downgrade(&task.process);
-        messages.notify = Some(Notify { process, table, pid: task.process.pid, signal });
+        messages.notify = Some(Notify { process, table, pid: task.process.pid, how });
         Ok(())
     }
 
     /// mq_notify(2) with nothing, and close(2): the registration by the owner of this descriptor table is gone.
     pub fn unregister(&self, table: u64) {
-        let mut messages = self.messages.lock();
-        if messages.notify.as_ref().is_some_and(|notify| notify.table == table) {
-            messages.notify = None;
+        let gone = {
+            let mut messages = self.messages.lock();
+            let own = messages.notify.as_ref().is_some_and(|notify| notify.table == table);
+            if own { messages.notify.take() } else { None }
+        };
+        if let Some(notify) = gone {
+            notify.how.tell_socket(REMOVED);
         }
     }
 }
@@ -394,7 +428,8 @@ impl FileOps for MqFile {
     fn read(&self, _: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
         let messages = self.queue.messages.lock();
         let (kind, signal, pid) = match &messages.notify {
-            Some(Notify { signal: Some((signal, _)), pid, .. }) => (SIGEV_SIGNAL, *signal, *pid),
+            Some(Notify { how: How::Signal(signal, _), pid, .. }) => (SIGEV_SIGNAL, *signal, *pid),
+            Some(Notify { how: How::Socket(..), pid, .. }) => (SIGEV_THREAD, 0, *pid),
             Some(Notify { pid, .. }) => (SIGEV_NONE, 0, *pid),
             None => (0, 0, 0),
         };

@@ -20,8 +20,8 @@ pub struct Flight {
     sockets: AtomicUsize,
     /// Sockets that were sent some.
     carriers: Lock<HashMap<u64, Weak<Socket>>>,
-    /// Sockets closed since the last look.
-    closed: AtomicUsize,
+    /// Sockets closed or sent since the last look.
+    events: AtomicUsize,
 }
 
 impl Default for Flight {
@@ -30,7 +30,7 @@ impl Default for Flight {
             by_user: Lock::new(Level::Field, HashMap::new()),
             sockets: AtomicUsize::new(0),
             carriers: Lock::new(Level::Field, HashMap::new()),
-            closed: AtomicUsize::new(0),
+            events: AtomicUsize::new(0),
         }
     }
 }
@@ -151,16 +151,17 @@ impl Flight {
         carriers.insert(socket.ino, Arc::downgrade(socket));
     }
 
-    /// An AF_UNIX socket was closed: what only it led to is to be found. A look costs as much as there are sockets with
-    /// descriptors, so that many closed ones share one.
-    pub(super) fn closed(self: &Arc<Self>) {
+    /// An AF_UNIX socket was closed, or sent: what nobody can receive any more is to be found. A look costs as much as there
+    /// are sockets with descriptors, so that many events share one.
+    pub(super) fn look(self: &Arc<Self>, closed: bool) {
         if self.sockets.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let closed = self.closed.fetch_add(1, Ordering::SeqCst).saturating_add(1);
-        let most = self.carriers.lock().len();
-        if most <= FEW || closed > most / 4 {
-            self.closed.store(0, Ordering::SeqCst);
+        let events = self.events.fetch_add(1, Ordering::SeqCst).saturating_add(1);
+        let carriers = self.carriers.lock().len();
+        let most = if closed && carriers <= FEW { 0 } else { carriers.max(FEW) / 4 };
+        if events > most {
+            self.events.store(0, Ordering::SeqCst);
             let flight = self.clone();
             crate::wait::later(Box::new(move || flight.collect()));
         }

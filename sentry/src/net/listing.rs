@@ -72,7 +72,10 @@ pub fn octets(family: i32, ip: IpAddr) -> [u8; 16] {
 pub fn rows(net: &Net, family: i32, protocol: i32) -> Vec<Row> {
     let sockets = net.sockets();
     let wanted = |s: &Socket| {
-        s.family == family && (family == AF_UNIX || (protocol == IPPROTO_TCP) == (s.kind == Kind::Stream))
+        let echo = matches!(s.protocol, IPPROTO_ICMP | IPPROTO_ICMPV6) && family != AF_UNIX;
+        s.family == family
+            && !echo
+            && (family == AF_UNIX || (protocol == IPPROTO_TCP) == (s.kind == Kind::Stream))
     };
     sockets.iter().filter(|s| wanted(s)).filter_map(|s| s.row()).collect()
 }

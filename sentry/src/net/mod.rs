@@ -5,6 +5,7 @@
 //! - [`socket`]: one socket; [`transfer`] puts what is sent into the receiver's inbox.
 //! - [`control`]: control messages (SCM_RIGHTS, SCM_CREDENTIALS); [`collect`]: descriptors that nobody can receive any more.
 //! - [`iface`]: the one interface of a namespace; [`netlink`], [`route`]: questions about it, its changes, and lists of sockets.
+//! - [`echo`]: answers to ping.
 //! - [`multicast`]: groups, and what is sent to them.
 //! - [`listing`]: which sockets there are.
 //!
@@ -13,6 +14,7 @@
 pub mod addr;
 pub mod collect;
 pub mod control;
+mod echo;
 pub mod iface;
 pub mod listing;
 pub mod multicast;

@@ -230,7 +230,7 @@ impl Socket {
     }
 
     /// Takes in a datagram if there is room.
-    fn take_datagram(&self, message: Message) -> bool {
+    pub(super) fn take_datagram(&self, message: Message) -> bool {
         let mut state = self.state.lock();
         let (len, charge) = (message.data.len(), self.charge(message.data.len()));
         let room = self.room(&state, None);

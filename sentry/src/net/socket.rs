@@ -685,7 +685,7 @@ impl Socket {
         self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP);
         drop(inbox);
         if self.family == AF_UNIX {
-            self.net.flight().closed();
+            self.net.flight().look(true);
         }
     }
 
@@ -821,6 +821,7 @@ impl FileOps for Socket {
                 let count = {
                     let state = self.state.lock();
                     match self.kind {
+                        _ if state.backlog.is_some() => return Err(Errno::EINVAL.into()),
                         Kind::Stream => state.bytes,
                         _ => state.inbox.front().map_or(0, |m| m.data.len()),
                     }

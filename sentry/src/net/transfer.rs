@@ -94,6 +94,22 @@ impl Socket {
         Ok(data.len())
     }
 
+    /// Takes a message of the kernel, if there is room.
+    pub fn take_from_kernel(&self, data: Vec<u8>) {
+        {
+            let mut state = self.state.lock();
+            if state.bytes.saturating_add(data.len()) > ROOM || state.inbox.len() >= MESSAGES {
+                return;
+            }
+            state.bytes = state.bytes.saturating_add(data.len());
+            let ancillary =
+                Ancillary { creds: Some(Ucred { pid: 0, uid: 0, gid: 0 }), ..Ancillary::default() };
+            let from = Addr::Netlink(0, 0);
+            state.inbox.push_back(Message { data, start: 0, from, ancillary, time: time::realtime() });
+        }
+        self.queue.wake(Ready::IN | Ready::RDNORM);
+    }
+
     /// The control messages, but for SCM_RIGHTS, that come with what was received.
     pub fn records(&self, cx: &Cx, got: &Received) -> Vec<Record> {
         let on = |level, name| self.state.lock().options.get(&(level, name)).is_some_and(|v| *v != 0);
@@ -121,7 +137,7 @@ impl Socket {
     }
 
     /// Fills in what the header of a datagram to `to` says beside what the sender gave.
-    fn fill_header(&self, header: &mut Header, to: &Addr) {
+    pub(super) fn fill_header(&self, header: &mut Header, to: &Addr) {
         let state = self.state.lock();
         let (hops, class) = match self.family {
             AF_INET => ((SOL_IP, IP_TTL), (SOL_IP, IP_TOS)),
@@ -314,6 +330,13 @@ impl Socket {
                 return self.send_parts(cx, data, (begun, corks), ancillary, to, flags);
             }
         }
+        if matches!(self.protocol, IPPROTO_ICMP | IPPROTO_ICMPV6) && !stream {
+            let to = match &to {
+                Some((addr, _)) => addr.clone(),
+                None => self.remote().ok_or(Errno::EDESTADDRREQ)?,
+            };
+            return self.send_echo(data, &to);
+        }
         // What came with the message went with its first bytes.
         if done > 0 {
             ancillary.rights.clear();
@@ -423,6 +446,7 @@ impl Socket {
         drop(inbox);
         if carries {
             self.net.flight().carries(&target);
+            self.net.flight().look(false);
         }
         if part > 0 || !stream && !full {
             target.queue.wake(Ready::IN | Ready::RDNORM);

@@ -2,8 +2,8 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::{Fail, SysResult};
-use crate::ipc::mqueue::{Maker, MqFile, PRIO_MAX, Queue};
+use crate::fail::SysResult;
+use crate::ipc::mqueue::{COOKIE, How, Maker, MqFile, PRIO_MAX, Queue};
 use crate::task::creds::cap;
 use crate::time;
 use crate::vfs::attr::Attr;
@@ -155,21 +155,30 @@ pub fn mq_notify(cx: &mut Cx, mqdes: Fd, sevp: In<Sigevent>) -> SysResult {
         true => None,
         false => Some(cx.read_value(sevp.addr())?),
     };
-    let signal = match &event {
-        None => None,
+    let how = match &event {
+        None => How::Silent,
         Some(event) => match event.sigev_notify {
-            SIGEV_NONE => None,
-            SIGEV_SIGNAL if (0..=NSIG).contains(&event.sigev_signo) => {
-                Some((event.sigev_signo, event.sigev_value)).filter(|(signal, _)| *signal != 0)
+            SIGEV_NONE => How::Silent,
+            SIGEV_SIGNAL if event.sigev_signo == 0 => How::Silent,
+            SIGEV_SIGNAL if (1..=NSIG).contains(&event.sigev_signo) => {
+                How::Signal(event.sigev_signo, event.sigev_value)
             }
-            SIGEV_THREAD => return Err(Fail::gap(Errno::ENOSYS, "mq_notify SIGEV_THREAD")),
+            SIGEV_THREAD => {
+                let mut cookie = [0u8; COOKIE];
+                cx.copy_in(event.sigev_value, &mut cookie)?;
+                let (_, socket) = super::socket::get(cx, Fd(event.sigev_signo))?;
+                if socket.family != AF_NETLINK {
+                    return Err(Errno::EINVAL.into());
+                }
+                How::Socket(socket, cookie)
+            }
             _ => return Err(Errno::EINVAL.into()),
         },
     };
     let (_, queue) = open(cx, mqdes)?;
     match event {
         None => queue.unregister(cx.task.files().id()),
-        Some(_) => queue.register(cx.task, signal)?,
+        Some(_) => queue.register(cx.task, how)?,
     }
     Ok(0)
 }

@@ -49,6 +49,8 @@ fn make(cx: &Cx, domain: i32, base: i32, protocol: i32) -> SysResult<Arc<Socket>
         (AF_INET | AF_INET6, SOCK_DGRAM) if matches!(protocol, 0 | IPPROTO_UDP | IPPROTO_UDPLITE) => {
             Kind::Dgram
         }
+        (AF_INET, SOCK_DGRAM) if protocol == IPPROTO_ICMP => Kind::Dgram,
+        (AF_INET6, SOCK_DGRAM) if protocol == IPPROTO_ICMPV6 => Kind::Dgram,
         (AF_INET | AF_INET6, SOCK_RAW) => return Err(Errno::EPERM.into()),
         (AF_INET | AF_INET6, SOCK_STREAM | SOCK_DGRAM) => {
             return Err(Fail::gap(Errno::EPROTONOSUPPORT, format!("socket protocol {protocol}")));

@@ -277,6 +277,7 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         line(b"ip_forward", "0"),
         line(b"ip_unprivileged_port_start", "1024"),
         line(b"ip_default_ttl", "64"),
+        line(b"ping_group_range", "0\t2147483647"),
         line(b"igmp_max_memberships", "20"),
         line(b"tcp_fin_timeout", "60"),
         line(b"tcp_keepalive_time", "7200"),
