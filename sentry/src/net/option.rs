@@ -415,8 +415,7 @@ fn get_general(cx: &mut Cx, socket: &Socket, name: i32, room: usize) -> Option<S
             let Some(peer) = state.peer_side.clone() else { return Some(Err(Errno::ENODATA.into())) };
             let ns = &cx.task.creds().ns;
             let shown = peer.creds.groups.iter().map(|group| ns.shown(Ids::Groups, *group).to_ne_bytes());
-            let bytes: Vec<u8> = shown.flatten().collect();
-            if bytes.len() > room { Err(Errno::ERANGE.into()) } else { Ok(bytes) }
+            Ok(shown.flatten().collect())
         }
         SO_PEERPIDFD => {
             let peer = state.peer_side.as_ref().map(|side| side.process.clone());

@@ -314,6 +314,11 @@ pub fn getsockopt(
     let room: i32 = cx.read_value(optlen.addr())?;
     let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
     let value = crate::net::option::get(cx, &socket, level.bits(), optname.bits(), room)?;
+    if (level.bits(), optname.bits()) == (SOL_SOCKET, SO_PEERGROUPS) && value.len() > room {
+        // A list is not cut: how long it is is told.
+        cx.write_value(optlen.addr(), &i32::try_from(value.len()).unwrap_or(i32::MAX))?;
+        return Err(Errno::ERANGE.into());
+    }
     let part = value.get(..room.min(value.len())).unwrap_or_default();
     cx.copy_out(optval.addr(), part)?;
     cx.write_value(optlen.addr(), &(part.len() as i32))?;
