@@ -57,7 +57,7 @@ fn raise_limit() {
 
 /// `connect N`: connections with a few bytes each way; `message N`: datagrams with names of their own; `cycle N`: sockets
 /// that only hold each other, with a pipe and 64 KiB in them; `alone N`: network and IPC namespaces left behind; `hold N`:
-/// connections that stay; `block N`: threads that wait for a byte, each at its own socket. False: it is none of them.
+/// connections that stay, until `free 0`. False: it is none of them.
 pub fn churn(what: &str, count: usize, held: &mut Vec<i32>) -> bool {
     match what {
         "connect" => {
@@ -132,18 +132,6 @@ pub fn churn(what: &str, count: usize, held: &mut Vec<i32>) -> bool {
                 held.push(-pid);
             }
             shut(ready);
-        }
-        "block" => {
-            raise_limit();
-            for _ in 0..count {
-                let p = pair(SOCK_STREAM);
-                held.extend(p);
-                let reader = std::thread::Builder::new().stack_size(16 * 1024);
-                let read = move || {
-                    sys!(SYS_read, p[0], &mut [0u8; 1], 1);
-                };
-                reader.spawn(read).expect("a thread");
-            }
         }
         "free" => {
             for fd in held.drain(..) {

@@ -125,21 +125,6 @@ fn idle_connections(platform: &'static str) -> Result<(), Failed> {
     }
 }
 
-/// Who waits for a byte takes no thread of the sentry.
-fn blocked_readers(platform: &'static str) -> Result<(), Failed> {
-    let mut churn = Churn::start(platform)?;
-    // The pool of the sentry's own threads is full after a crowd.
-    churn.tell("crowd 200")?;
-    churn.tell("block 10")?;
-    let before = churn.settled();
-    churn.tell("block 1000")?;
-    let after = churn.settled();
-    println!("{platform}: {before:?} KiB, descriptors, threads, then {after:?} with 1,000 readers that wait");
-    churn.child.kill()?;
-    churn.child.wait()?;
-    if after[2] <= before[2] + 8 { Ok(()) } else { Err(format!("{before:?} became {after:?}").into()) }
-}
-
 fn main() {
     let args = Arguments::from_args();
     let mut trials = Vec::new();
@@ -149,7 +134,7 @@ fn main() {
             continue;
         }
         type Check = fn(&'static str) -> Result<(), Failed>;
-        let checks: [(&str, Check); 9] = [
+        let checks: [(&str, Check); 8] = [
             ("threads", threads),
             ("forks", forks),
             ("programs", programs),
@@ -158,7 +143,6 @@ fn main() {
             ("cycles", cycles),
             ("namespaces", namespaces),
             ("idle_connections", idle_connections),
-            ("blocked_readers", blocked_readers),
         ];
         for (name, f) in checks {
             trials.push(Trial::test(format!("{p}/{name}"), move || f(p)));

@@ -115,6 +115,10 @@ impl Epoll {
     /// # Errors
     /// EPERM, EEXIST, ELOOP, EINVAL.
     pub fn add(&self, fd: i32, file: &Arc<File>, event: EpollEvent) -> SysResult<()> {
+        let alone = EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLWAKEUP | EPOLLET | EPOLLEXCLUSIVE;
+        if event.events & EPOLLEXCLUSIVE != 0 && event.events & !alone != 0 {
+            return Err(Errno::EINVAL.into());
+        }
         if file.ops.queue().is_none() {
             return Err(Errno::EPERM.into());
         }

@@ -166,7 +166,13 @@ impl Header {
     }
 }
 
-/// The task's own credentials.
+/// Who sends a message just now, as SCM_CREDENTIALS names it: by real ids.
+pub fn sender(cx: &Cx) -> Ucred {
+    let creds = cx.task.creds();
+    Ucred { pid: cx.task.process.pid, uid: creds.uid, gid: creds.gid }
+}
+
+/// The task's own credentials, as SO_PEERCRED names them.
 pub fn own_creds(cx: &Cx) -> Ucred {
     let creds = cx.task.creds();
     Ucred { pid: cx.task.process.pid, uid: creds.euid, gid: creds.egid }

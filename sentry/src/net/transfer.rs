@@ -352,16 +352,16 @@ impl Socket {
             return self.send_to_many(data, to, ancillary);
         }
         let target = self.target(to)?;
-        let (local, shut, wait, creds) = {
+        let (local, shut, wait) = {
             let state = self.state.lock();
-            (state.local.clone(), state.shut_write || state.ended, state.send_wait, state.own_creds)
+            (state.local.clone(), state.shut_write || state.ended, state.send_wait)
         };
         let local = match ancillary.ip.to.and_then(|to| self.source(to)) {
             Some(source) => Addr::Ip(source),
             None => local,
         };
         // Read before the receiver is locked.
-        let creds = if creds.pid == 0 { super::control::own_creds(cx) } else { creds };
+        let creds = super::control::sender(cx);
         let tcp = stream && self.family != AF_UNIX;
         let Some(target) = target.filter(|_| !shut) else {
             if self.kind == Kind::Dgram && !shut {
