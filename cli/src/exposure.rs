@@ -23,13 +23,14 @@ impl Table {
     }
 }
 
-fn tables() -> [Table; 4] {
+fn tables() -> [Table; 5] {
     let table = |key, title, rules| Table { key, title, rules };
     [
         table("guest", "guest, trap platform", platform::guestfilter::rules().to_vec()),
         table("guest_ptrace", "guest, ptrace platform", platform::guestfilter::ptrace_rules()),
         table("sentry", "sentry", platform::sentryfilter::exposure()),
         table("gofer", "gofer", gofer::exposure()),
+        table("meter", "meter (with `--memory` alone)", crate::meter::filter::exposure()),
     ]
 }
 
@@ -58,8 +59,8 @@ fn table(all: &[Table]) -> String {
 
 fn markdown(all: &[Table]) -> String {
     let mut out = "# Exposure\n\nGenerated from the constants that build the filters, as `lazaret exposure --format md` \
-                   prints it: the host calls that each process of a sandbox can make. Everything else ends the sentry or \
-                   the gofer; in a guest it raises SIGSYS, by which the sentry gets it.\n\n| process | filter |\n|---|---|\n"
+                   prints it: the host calls that each process of a sandbox can make. Everything else ends the sentry, \
+                   the gofer or the meter; in a guest it raises SIGSYS, by which the sentry gets it.\n\n| process | filter |\n|---|---|\n"
         .to_owned();
     for table in all {
         let _ = writeln!(out, "| {} | {} |", table.title, table.counts());

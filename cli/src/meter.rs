@@ -15,6 +15,8 @@
 //! not matter. If it is not, each process's part is read (smaps_rollup), which walks its page tables; until that may have
 //! changed by too much again (page faults count, which is how a copy is made), it is not read again.
 
+pub mod filter;
+
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal, setsid};
 use sentry::memory::wire::{Asked, MOST_SEEN, Next, Seen, Told};
@@ -202,6 +204,11 @@ impl Meter {
     fn run(&mut self) {
         // The first word says that the sentry is ready to start the program.
         if !self.wait(None) || !self.hear(&mut false, &mut false) {
+            return;
+        }
+        // From here on it reads and waits, and no more.
+        let filter = filter::assemble(self.socket.as_raw_fd().unsigned_abs(), self.sentry_pid.unsigned_abs());
+        if confine::host::filter_all_threads(&filter).is_err() {
             return;
         }
         let Ok(children) = parents(self.sentry_pid) else { return };

@@ -130,7 +130,7 @@ macro_rules! for_each_syscall {
             [98, getrusage, (who: RusageWho, usage: Out<Rusage>), Full(getrusage::getrusage), ""],
             [99, sysinfo, (info: Out<Sysinfo>), Partial(uname::sysinfo), "load averages are of the whole time, no swap"],
             [100, times, (buf: Out<Tms>), Full(getrusage::times), ""],
-            [101, ptrace, (op: PtraceRequest, pid: Pid, addr: Addr, data: u64), Partial(ptrace::ptrace), "no breakpoints on reads, no block steps; see the requests"],
+            [101, ptrace, (op: PtraceRequest, pid: Pid, addr: Addr, data: u64), Partial(ptrace::ptrace), "by request: see the table of requests"],
             [102, getuid, (), Full(getuid::getuid), ""],
             [103, syslog, (kind: SyslogAction, buf: OutBuf, len: i32), Refused(EPERM), "the kernel log is the host's"],
             [104, getgid, (), Full(getuid::getgid), ""],

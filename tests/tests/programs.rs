@@ -26,6 +26,9 @@ const SAME: &[(&str, &str, &str)] = &[
     ("pip", "pip3", include_str!("../programs/pip.sh")),
     ("npm", "npm", include_str!("../programs/npm.sh")),
     ("sqlite_wal", "sqlite3", include_str!("../programs/sqlite_wal.sh")),
+    ("debug", "gdb", include_str!("../programs/debug.sh")),
+    ("shells", "ksh", include_str!("../programs/shells.sh")),
+    ("interpreters", "ruby", include_str!("../programs/interpreters.sh")),
     ("cargo", "/usr/bin/cargo", include_str!("../programs/cargo.sh")),
 ];
 

@@ -7,6 +7,7 @@
 //! All of the sentry's `unsafe` code lives in this crate.
 
 mod cputime;
+pub mod decode;
 pub mod guestfilter;
 mod hostcalls;
 pub mod hostio;

@@ -52,7 +52,8 @@ pub(crate) fn attach(tree: &mut State, tracer: &Arc<Task>, task: &Arc<Task>, how
         syscalls: false,
         emulate: false,
         step: false,
-        values: Default::default(),
+        block: false,
+        before: Default::default(),
         debug: super::regs::DEBUG_INITIAL,
     }));
     true

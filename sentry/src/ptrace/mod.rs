@@ -95,8 +95,10 @@ pub(crate) struct Tracer {
     pub(crate) step: bool,
     /// DR0 to DR7 as the tracer sees them ([`watch`]).
     pub(crate) debug: [u64; 8],
-    /// What is under the breakpoints on writing.
-    pub(crate) values: watch::Values,
+    /// It goes on to the next branch that is taken: `step` is set, too (PTRACE_SINGLEBLOCK).
+    pub(crate) block: bool,
+    /// What was known before the instruction under way.
+    pub(crate) before: watch::Before,
 }
 
 /// Why a task is stopped.

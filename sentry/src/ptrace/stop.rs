@@ -340,7 +340,7 @@ pub(crate) fn step(task: &Task, port: &mut dyn Port) -> Result<(), Gone> {
     let watches = match &mut task.tracing.lock().by {
         None => return Ok(()),
         Some(by) => {
-            let watches = watch::begin(task, by);
+            let watches = watch::begin(task, port, by);
             if !by.step && !watches {
                 task.tracing.watching.store(false, SeqCst);
                 return Ok(());

@@ -1,12 +1,13 @@
 //! Hardware breakpoints of a tracee, as its tracer sets them in the debug registers (PTRACE_POKEUSER).
 //!
-//! The processor's own are the host's. As long as DR7 enables some, the task goes one instruction at a time, and what each
-//! one wrote is found by comparing: slow, as it would be in the debugger, but it works wherever the debugger asks for it.
-//! What is read leaves no trace, so breakpoints on that cannot be had.
+//! The processor's own are the host's. As long as DR7 enables some, the task goes one instruction at a time. Each is decoded
+//! before it runs, which tells what it reads and writes, and what it wrote is compared, which tells what a call wrote: slow,
+//! as it would be in the debugger, but it works wherever the debugger asks for it. PTRACE_SINGLEBLOCK is made the same way.
 
 use super::Tracer;
-use crate::fail::{Fail, SysResult};
+use crate::fail::SysResult;
 use crate::task::Task;
+use platform::decode::{self, Instruction, LONGEST, Touch};
 use platform::{Exception, Port};
 use std::sync::atomic::Ordering::SeqCst;
 use syscall_table::abi::sigaction::SIGTRAP;
@@ -19,9 +20,10 @@ const TRAP_HWBKPT: i32 = 4;
 const DR_STEP: u64 = 1 << 14;
 /// Breakpoints.
 const COUNT: usize = 4;
-/// The kind of a breakpoint in DR7: execution, writing.
+/// The kind of a breakpoint in DR7: execution, writing, reading and writing.
 const EXECUTE: u64 = 0;
 const WRITE: u64 = 1;
+const ACCESS: u64 = 3;
 /// Most bytes that one is for.
 const MOST: usize = 8;
 
@@ -36,29 +38,33 @@ fn enabled(control: u64, index: usize) -> Option<(u64, u64)> {
 /// Whether DR7 may become this.
 ///
 /// # Errors
-/// EINVAL for what no processor has; a gap for breakpoints on reading.
+/// EINVAL for what Linux sets up on no processor.
 pub(super) fn check(debug: &[u64; 8], control: u64) -> SysResult<()> {
     for (index, addr) in debug.iter().enumerate().take(COUNT) {
         match enabled(control, index) {
             Some((EXECUTE, length)) if length != 1 => return Err(Errno::EINVAL.into()),
-            Some((EXECUTE | WRITE, length)) if addr & (length - 1) == 0 => {}
-            Some((EXECUTE | WRITE, _)) => return Err(Errno::EINVAL.into()),
-            // As on a processor whose breakpoints are all in use.
-            Some(_) => return Err(Fail::gap(Errno::ENOSPC, "hardware breakpoint on reads")),
+            Some((EXECUTE | WRITE | ACCESS, length)) if addr & (length - 1) == 0 => {}
+            Some(_) => return Err(Errno::EINVAL.into()),
             None => {}
         }
     }
     Ok(())
 }
 
-/// What the bytes under the breakpoints were before the instruction.
-pub(super) type Values = [[u8; MOST]; COUNT];
+/// What was known before the instruction.
+#[derive(Default)]
+pub(crate) struct Before {
+    /// The bytes under the breakpoints.
+    values: [[u8; MOST]; COUNT],
+    /// What it is.
+    instruction: Option<Instruction>,
+}
 
-fn read(task: &Task, by: &Tracer) -> Values {
-    let mut values = Values::default();
+fn read(task: &Task, by: &Tracer) -> [[u8; MOST]; COUNT] {
+    let mut values = <[[u8; MOST]; COUNT]>::default();
     let space = task.space();
     for (index, (value, addr)) in values.iter_mut().zip(by.debug).enumerate() {
-        if let Some((WRITE, length)) = enabled(by.debug[7], index) {
+        if let Some((WRITE | ACCESS, length)) = enabled(by.debug[7], index) {
             // What is not mapped does not change.
             let _ = space.read(addr, value.get_mut(..length as usize).unwrap_or_default());
         }
@@ -67,11 +73,21 @@ fn read(task: &Task, by: &Tracer) -> Values {
 }
 
 /// Before guest code goes on: whether it is to be watched instruction by instruction.
-pub(super) fn begin(task: &Task, by: &mut Tracer) -> bool {
-    if by.debug[7] & 0xff == 0 {
+pub(super) fn begin(task: &Task, port: &mut dyn Port, by: &mut Tracer) -> bool {
+    if by.debug[7] & 0xff == 0 && !by.block {
         return false;
     }
-    by.values = read(task, by);
+    let instruction = port.regs().ok().and_then(|regs| {
+        let mut code = [0; LONGEST];
+        let space = task.space();
+        // It may end where the memory does.
+        let got = match space.read_code(regs.rip, &mut code) {
+            Ok(()) => LONGEST,
+            Err(fault) => fault.done.min(LONGEST),
+        };
+        decode::instruction(code.get(..got)?, &regs)
+    });
+    by.before = Before { values: read(task, by), instruction };
     true
 }
 
@@ -94,17 +110,25 @@ pub(crate) fn look(task: &Task, port: &mut dyn Port, exception: &Exception) -> S
     let mut state = task.tracing.lock();
     let Some(by) = &mut state.by else { return Seen::Other };
     let now = read(task, by);
+    let before = std::mem::take(&mut by.before);
+    let insn = before.instruction.unwrap_or_default();
+    let touched = |at: u64, length: u64, reads: bool| {
+        let end = at.saturating_add(length);
+        let meets = |touch: &&Touch| touch.addr < end && at < touch.addr.saturating_add(touch.len);
+        insn.touches.iter().filter(meets).any(|touch| touch.writes || reads)
+    };
     let mut hits = 0;
-    for (index, now) in now.iter().enumerate() {
+    for (index, (now, (then, at))) in now.iter().zip(before.values.iter().zip(by.debug)).enumerate() {
         let hit = match enabled(by.debug[7], index) {
-            Some((EXECUTE, _)) => by.debug[index] == regs.rip,
-            Some((WRITE, _)) => by.values[index] != *now,
+            Some((EXECUTE, _)) => at == regs.rip,
+            Some((kind @ (WRITE | ACCESS), length)) => then != now || touched(at, length, kind == ACCESS),
             _ => false,
         };
         hits |= u64::from(hit) << index;
     }
-    by.debug[6] |= hits | if by.step { DR_STEP } else { 0 };
-    match (hits, by.step) {
+    let step = by.step && !(by.block && !insn.jumps && regs.rip == insn.next);
+    by.debug[6] |= hits | if step { DR_STEP } else { 0 };
+    match (hits, step) {
         (0, false) => Seen::Nothing,
         (0, true) => Seen::Other,
         (_, true) => Seen::Hit(TRAP_TRACE, regs.rip),

@@ -1,22 +1,23 @@
-//! ptrace(2).
+//! ptrace(2): who traces whom, and how a tracee goes on.
+
+mod look;
 
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::ptrace::links::{self, How};
-use crate::ptrace::{Kind, Resumed, State, Stop, Tracer, stop};
-use crate::ptrace::{force, regs};
-use crate::seccomp::{Filter, dispatch};
+use crate::ptrace::regs;
+use crate::ptrace::{Resumed, State, Stop, Tracer, stop};
+use crate::seccomp::dispatch;
 use crate::signal::{bit, mask, send};
 use crate::task::access::may_inspect;
 use crate::task::creds::cap;
 use crate::task::{Task, tree};
+use look::{arch_prctl, call_info, filter, filter_flags, get, get_set, memory, pending, set_set};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use syscall_table::abi::ptrace::*;
-use syscall_table::abi::readv::Iovec;
-use syscall_table::abi::seccomp::SECCOMP_FILTER_FLAG_LOG;
-use syscall_table::abi::sigaction::{NSIG, SIGKILL, SIGTRAP, Siginfo};
+use syscall_table::abi::sigaction::{NSIG, SIGKILL, Siginfo};
 use syscall_table::errno::Errno;
 use zerocopy::IntoBytes;
 
@@ -105,40 +106,6 @@ fn suspends(cx: &Cx, options: u64) -> SysResult<()> {
     if options & PTRACE_O_SUSPEND_SECCOMP != 0 && !may() { Err(Errno::EPERM.into()) } else { Ok(()) }
 }
 
-/// PTRACE_SECCOMP_GET_FILTER and PTRACE_SECCOMP_GET_METADATA: the newest filter of a task that has one.
-fn filters(cx: &Cx, task: &Task) -> SysResult<Arc<Filter>> {
-    if !cx.task.creds().capable(cap::SYS_ADMIN) || cx.task.seccomp.is_on() {
-        return Err(Errno::EACCES.into());
-    }
-    task.seccomp.newest().ok_or(Errno::EINVAL.into())
-}
-
-/// A filter's instructions, if there is a place for them; how many they are. The oldest filter is 0.
-fn filter(cx: &mut Cx, task: &Task, number: u64, to: u64) -> SysResult {
-    let newest = filters(cx, task)?;
-    let filter = newest.nth(number).ok_or(Errno::ENOENT)?;
-    if to != 0 {
-        cx.copy_out(to, filter.insns().as_bytes())?;
-    }
-    Ok(filter.insns().len() as u64)
-}
-
-/// struct seccomp_metadata: the number of a filter, which is read, and its flags.
-fn filter_flags(cx: &mut Cx, task: &Task, size: u64, at: u64) -> SysResult {
-    let size = size.min(16);
-    if size < 8 {
-        return Err(Errno::EINVAL.into());
-    }
-    filters(cx, task)?;
-    let number: u64 = cx.read_value(at)?;
-    let newest = filters(cx, task)?;
-    let filter = newest.nth(number).ok_or(Errno::ENOENT)?;
-    let flags = if filter.logs() { u64::from(SECCOMP_FILTER_FLAG_LOG) } else { 0 };
-    let bytes = [number.to_le_bytes(), flags.to_le_bytes()].concat();
-    cx.copy_out(at, bytes.get(..size as usize).unwrap_or_default())?;
-    Ok(size)
-}
-
 /// A task that the caller traces, whatever it does.
 fn own(cx: &Cx, pid: i32) -> SysResult<Arc<Task>> {
     let task = cx.kernel().tree.task(pid)?;
@@ -205,9 +172,12 @@ fn of_stopped(cx: &mut Cx, task: &Arc<Task>, op: i64, addr: u64, data: u64) -> S
             cx.write_value(data, &value)?;
         }
         PTRACE_POKEUSR => with(task, |by, stop| regs::poke(by, stop, addr, data))?,
-        PTRACE_CONT | PTRACE_SYSCALL | PTRACE_SINGLESTEP | PTRACE_SYSEMU | PTRACE_SYSEMU_SINGLESTEP => {
-            resume(cx, task, op, data)?
-        }
+        PTRACE_CONT
+        | PTRACE_SYSCALL
+        | PTRACE_SINGLESTEP
+        | PTRACE_SINGLEBLOCK
+        | PTRACE_SYSEMU
+        | PTRACE_SYSEMU_SINGLESTEP => resume(cx, task, op, data)?,
         PTRACE_DETACH => {
             let signal = signal(data)?;
             links::detach(cx.kernel(), task, signal);
@@ -289,33 +259,13 @@ fn of_stopped(cx: &mut Cx, task: &Arc<Task>, op: i64, addr: u64, data: u64) -> S
             task.dispatch.set(config)?;
         }
         PTRACE_ARCH_PRCTL => return arch_prctl(cx, task, data, addr),
-        PTRACE_SINGLEBLOCK | PTRACE_GET_THREAD_AREA | PTRACE_SET_THREAD_AREA | PTRACE_SET_SYSCALL_INFO => {
+        PTRACE_GET_THREAD_AREA | PTRACE_SET_THREAD_AREA | PTRACE_SET_SYSCALL_INFO => {
             let name = PTRACE_REQUESTS.iter().find(|(_, nr)| *nr == op).map_or("", |(name, _)| *name);
             return Err(Fail::gap(Errno::EIO, format!("ptrace {name}")));
         }
         _ => return Err(Errno::EIO.into()),
     }
     Ok(0)
-}
-
-/// Reads a word of the tracee, or writes one.
-fn memory(cx: &mut Cx, task: &Arc<Task>, addr: u64, new: Option<u64>) -> SysResult<[u8; 8]> {
-    let mm = task.mm();
-    // Nothing of the platform's own.
-    let own = addr.checked_add(8).is_some_and(|end| end <= mm.layout.lock().end());
-    let shown = own || new.is_none() && mm.in_vdso(addr, 8);
-    if !shown {
-        return Err(Errno::EIO.into());
-    }
-    let mut word = new.unwrap_or_default().to_le_bytes();
-    let done = match new {
-        Some(_) => mm.space.write(addr, &word),
-        None => mm.space.read_code(addr, &mut word),
-    };
-    if done.is_err() {
-        force::transfer(cx, task, &mm, addr, &mut word, new.is_some())?;
-    }
-    Ok(word)
 }
 
 fn signal(data: u64) -> SysResult<i32> {
@@ -332,7 +282,8 @@ fn resume(cx: &mut Cx, task: &Arc<Task>, op: i64, data: u64) -> SysResult<()> {
         let stop = stop.take().ok_or(Errno::ESRCH)?;
         by.syscalls = op == PTRACE_SYSCALL;
         by.emulate = matches!(op, PTRACE_SYSEMU | PTRACE_SYSEMU_SINGLESTEP);
-        by.step = matches!(op, PTRACE_SINGLESTEP | PTRACE_SYSEMU_SINGLESTEP);
+        by.step = matches!(op, PTRACE_SINGLESTEP | PTRACE_SINGLEBLOCK | PTRACE_SYSEMU_SINGLESTEP);
+        by.block = op == PTRACE_SINGLEBLOCK;
         *resumed = Some(Box::new(Resumed { stop: *stop, signal, tracer }));
     }
     task.control().kick();
@@ -351,141 +302,4 @@ fn listen(task: &Arc<Task>) -> SysResult<()> {
         stop::again(task);
     }
     Ok(())
-}
-
-fn get(cx: &mut Cx, to: u64, len: usize, bytes: &[u8]) -> SysResult<()> {
-    cx.copy_out(to, bytes.get(..len).unwrap_or(bytes))
-}
-
-const NT_PRSTATUS: u64 = 1;
-const NT_PRFPREG: u64 = 2;
-const NT_X86_XSTATE: u64 = 0x202;
-
-/// Bytes of a set, or EINVAL.
-fn set_of(task: &Task, kind: u64) -> SysResult<Vec<u8>> {
-    with(task, |_, stop| match kind {
-        NT_PRSTATUS => Ok(stop.regs.as_bytes().to_vec()),
-        NT_PRFPREG => {
-            let mut state = stop.xstate.regset();
-            state.truncate(regs::FPREGS);
-            Ok(state)
-        }
-        NT_X86_XSTATE => Ok(stop.xstate.regset()),
-        _ => Err(Errno::EINVAL.into()),
-    })
-}
-
-/// The range that a request is about, as long as the set at most.
-fn range(cx: &mut Cx, at: u64, whole: usize) -> SysResult<(u64, usize)> {
-    let iov: Iovec = cx.read_value(at)?;
-    if !iov.iov_len.is_multiple_of(8) {
-        return Err(Errno::EINVAL.into());
-    }
-    Ok((iov.iov_base, usize::try_from(iov.iov_len).unwrap_or(usize::MAX).min(whole)))
-}
-
-fn get_set(cx: &mut Cx, task: &Task, kind: u64, at: u64) -> SysResult<()> {
-    let bytes = set_of(task, kind)?;
-    let (base, len) = range(cx, at, bytes.len())?;
-    get(cx, base, len, &bytes)?;
-    cx.write_value(at.wrapping_add(8), &(len as u64))
-}
-
-fn set_set(cx: &mut Cx, task: &Task, kind: u64, at: u64) -> SysResult<()> {
-    let whole = set_of(task, kind)?.len();
-    let (base, len) = range(cx, at, whole)?;
-    let mut bytes = vec![0; len];
-    cx.copy_in(base, &mut bytes)?;
-    with(task, |_, stop| match kind {
-        NT_PRSTATUS => regs::set(stop, &bytes),
-        NT_PRFPREG if len != whole => Err(Errno::EINVAL.into()),
-        NT_PRFPREG => regs::set_fp(stop, &bytes),
-        _ => regs::set_xstate(stop, &bytes),
-    })?;
-    cx.write_value(at.wrapping_add(8), &(len as u64))
-}
-
-/// struct ptrace_peeksiginfo_args.
-const SHARED: u32 = 1;
-
-fn pending(cx: &mut Cx, task: &Task, addr: u64, data: u64) -> SysResult {
-    let [low, high, flags, count]: [u32; 4] = cx.read_value(addr)?;
-    if flags & !SHARED != 0 || count > i32::MAX as u32 {
-        return Err(Errno::EINVAL.into());
-    }
-    let skip = usize::try_from(u64::from(high) << 32 | u64::from(low)).unwrap_or(usize::MAX);
-    let list: Vec<Siginfo> = if flags & SHARED != 0 {
-        task.process.pending.lock().queue.infos(skip, count as usize)
-    } else {
-        task.signals.lock().queue.infos(skip, count as usize)
-    };
-    for (at, info) in list.iter().enumerate() {
-        let to = data.wrapping_add((at as u64).wrapping_mul(size_of::<Siginfo>() as u64));
-        match cx.write_value(to, info) {
-            Err(fail) if at == 0 => return Err(fail),
-            Err(_) => return Ok(at as u64),
-            Ok(()) => {}
-        }
-    }
-    Ok(list.len() as u64)
-}
-
-const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
-
-/// struct ptrace_syscall_info.
-fn call_info(cx: &mut Cx, task: &Task, size: u64, to: u64) -> SysResult {
-    let bytes = with(task, |by, stop| {
-        let shows = stop.info.is_some_and(|info| info.si_code == SIGTRAP | 0x80);
-        let judged = stop.code == SIGTRAP | PTRACE_EVENT_SECCOMP << 8;
-        let op = match (shows, stop.kind) {
-            (true, Kind::Entry) => 1u8,
-            (true, Kind::Exit) => 2,
-            _ if judged => 3,
-            _ => 0,
-        };
-        let r = &stop.regs;
-        let mut bytes = vec![op, 0, 0, 0];
-        bytes.extend(AUDIT_ARCH_X86_64.to_le_bytes());
-        let mut words = vec![r.rip, r.rsp];
-        match op {
-            1 | 3 => words.extend([r.orig_rax, r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9]),
-            2 => words.push(r.rax),
-            _ => {}
-        }
-        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        if op == 3 {
-            bytes.extend((by.message as u32).to_le_bytes());
-        }
-        if op == 2 {
-            bytes.push(u8::from((-4095..0).contains(&(r.rax as i64))));
-        }
-        Ok(bytes)
-    })?;
-    let len = bytes.len().min(usize::try_from(size).unwrap_or(usize::MAX));
-    get(cx, to, len, &bytes)?;
-    Ok(bytes.len() as u64)
-}
-
-const ARCH_SET_GS: u64 = 0x1001;
-const ARCH_SET_FS: u64 = 0x1002;
-const ARCH_GET_FS: u64 = 0x1003;
-const ARCH_GET_GS: u64 = 0x1004;
-/// Places of fs_base and gs_base in struct user_regs_struct.
-const FS_BASE: u64 = 21 * 8;
-const GS_BASE: u64 = 22 * 8;
-
-fn arch_prctl(cx: &mut Cx, task: &Task, option: u64, arg: u64) -> SysResult {
-    let place = if matches!(option, ARCH_SET_FS | ARCH_GET_FS) { FS_BASE } else { GS_BASE };
-    match option {
-        ARCH_GET_FS | ARCH_GET_GS => {
-            let base = with(task, |by, stop| regs::peek(by, stop, place))?;
-            cx.write_value(arg, &base)?;
-            Ok(0)
-        }
-        ARCH_SET_FS | ARCH_SET_GS => {
-            let set = with(task, |by, stop| regs::poke(by, stop, place, arg));
-            set.map(|()| 0).map_err(|_| Errno::EPERM.into())
-        }
-        _ => Err(Fail::gap(Errno::EINVAL, "ptrace PTRACE_ARCH_PRCTL option")),
-    }
 }
