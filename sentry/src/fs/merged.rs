@@ -14,7 +14,7 @@ use crate::vfs::attr::Attr;
 use crate::vfs::inode::{Inode, Listed, StatFs};
 use rustix::fd::OwnedFd;
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use syscall_table::abi::{S_IFCHR, S_IFDIR, S_IFREG};
 use syscall_table::errno::Errno;
@@ -31,6 +31,11 @@ pub struct Merged {
     lower: Option<Arc<dyn Inode>>,
     marks: OnceLock<Marks>,
     listed: OnceLock<Arc<Vec<Listed>>>,
+    /// Names of the upper directory when it was first looked into. Other runs may add to it when they end: that is below this
+    /// run's layer for the next one.
+    names: OnceLock<HashSet<Box<[u8]>>>,
+    /// Its directories that were looked up, so that they are those of the first look each time.
+    dirs: parking_lot::Mutex<HashMap<Box<[u8]>, Arc<dyn Inode>>>,
 }
 
 /// What a directory says of names below it.
@@ -57,7 +62,14 @@ impl Merged {
     }
 
     fn make(upper: Arc<dyn Inode>, lower: Option<Arc<dyn Inode>>) -> Arc<dyn Inode> {
-        Arc::new(Merged { upper, lower, marks: OnceLock::new(), listed: OnceLock::new() })
+        Arc::new(Merged {
+            upper,
+            lower,
+            marks: OnceLock::new(),
+            listed: OnceLock::new(),
+            names: OnceLock::new(),
+            dirs: parking_lot::Mutex::default(),
+        })
     }
 
     fn marks(&self) -> Marks {
@@ -66,6 +78,15 @@ impl Merged {
             Ok(b"x") => Marks::Some,
             _ => Marks::None,
         })
+    }
+
+    /// Whether the upper directory had this name.
+    fn has(&self, name: &[u8]) -> SysResult<bool> {
+        if let Some(names) = self.names.get() {
+            return Ok(names.contains(name));
+        }
+        let names = self.upper.list()?.iter().map(|entry| entry.name.clone()).collect();
+        Ok(self.names.get_or_init(|| names).contains(name))
     }
 
     /// What shows through.
@@ -98,9 +119,12 @@ impl Inode for Merged {
         if self.kind() != S_IFDIR {
             return Err(Errno::ENOTDIR.into());
         }
-        let upper = match name.starts_with(CHECKPOINT) {
-            true => Err(Errno::ENOENT.into()),
-            false => self.upper.lookup_free(name),
+        if let Some(dir) = self.dirs.lock().get(name) {
+            return Ok(dir.clone());
+        }
+        let upper = match !name.starts_with(CHECKPOINT) && self.has(name)? {
+            true => self.upper.lookup_free(name),
+            false => Err(Errno::ENOENT.into()),
         };
         match upper {
             Ok(upper) if self.is_gone(&upper)? => Err(Errno::ENOENT.into()),
@@ -109,7 +133,12 @@ impl Inode for Merged {
                     Some(below) => below.lookup_free(name).ok().filter(|lower| lower.is_dir()),
                     None => None,
                 };
-                Ok(Self::make(upper, lower))
+                let is_dir = upper.is_dir();
+                let found = Self::make(upper, lower);
+                if !is_dir {
+                    return Ok(found);
+                }
+                Ok(self.dirs.lock().entry(name.into()).or_insert(found).clone())
             }
             Err(Fail::Error(Errno::ENOENT)) => match self.below() {
                 Some(below) => below.lookup_free(name),

@@ -33,6 +33,12 @@ fn text(name: &'static [u8], text: String) -> (&'static [u8], Arc<dyn Inode>) {
     )
 }
 
+fn generated(name: &'static [u8], make: fn() -> Vec<u8>) -> (&'static [u8], Arc<dyn Inode>) {
+    let make = Box::new(move |_: &crate::task::Task| Ok(make()));
+    let (mode, owner) = (0o444, (0, 0));
+    (name, Arc::new(Generated { fs: FS, ino: ino(&[b"sysfile", name]), mode, owner, make, take: None }))
+}
+
 /// Names of processors. The rest of a larger machine is only counted.
 const CPU_NAMES: [&[u8]; 64] = [
     b"cpu0", b"cpu1", b"cpu2", b"cpu3", b"cpu4", b"cpu5", b"cpu6", b"cpu7", b"cpu8", b"cpu9", b"cpu10",
@@ -92,21 +98,56 @@ pub(super) fn mount(vfs: &Vfs, cpus: usize) -> SysResult<()> {
         text(b"cpulist", range),
         text(b"cpumap", format!("{all:x}\n")),
         text(b"distance", "10\n".to_owned()),
-        text(b"meminfo", "Node 0 MemTotal:              0 kB\n".to_owned()),
+        generated(b"meminfo", super::proc::memory::node),
+        text(
+            b"numastat",
+            "numa_hit 0\nnuma_miss 0\nnuma_foreign 0\ninterleave_hit 0\nlocal_node 0\nother_node 0\n"
+                .to_owned(),
+        ),
     ];
-    let node =
-        vec![text(b"online", "0\n".to_owned()), text(b"possible", "0\n".to_owned()), dir(b"node0", node0)];
+    let node = vec![
+        text(b"online", "0\n".to_owned()),
+        text(b"possible", "0\n".to_owned()),
+        text(b"has_cpu", "0\n".to_owned()),
+        text(b"has_memory", "0\n".to_owned()),
+        text(b"has_normal_memory", "0\n".to_owned()),
+        dir(b"node0", node0),
+    ];
     let transparent = vec![
         text(b"enabled", "always [madvise] never\n".to_owned()),
+        text(b"defrag", "always defer defer+madvise [madvise] never\n".to_owned()),
+        text(b"shmem_enabled", "always within_size advise [never] deny force\n".to_owned()),
+        text(b"use_zero_page", "1\n".to_owned()),
         text(b"hpage_pmd_size", "2097152\n".to_owned()),
     ];
     let root = vec![
         dir(b"block", Vec::new()),
         dir(b"bus", Vec::new()),
-        dir(b"class", vec![dir(b"net", Vec::new()), dir(b"block", Vec::new())]),
-        dir(b"devices", vec![dir(b"system", vec![dir(b"cpu", cpu), dir(b"node", node)])]),
+        dir(
+            b"class",
+            [&b"net"[..], b"block", b"tty", b"mem", b"misc", b"power_supply", b"thermal", b"hwmon"]
+                .into_iter()
+                .map(|name| dir(name, Vec::new()))
+                .collect(),
+        ),
+        dir(b"dev", vec![dir(b"block", Vec::new()), dir(b"char", Vec::new())]),
+        dir(
+            b"devices",
+            vec![dir(b"system", vec![dir(b"cpu", cpu), dir(b"node", node)]), dir(b"virtual", Vec::new())],
+        ),
+        dir(b"firmware", Vec::new()),
         dir(b"fs", vec![dir(b"cgroup", Vec::new())]),
-        dir(b"kernel", vec![dir(b"mm", vec![dir(b"transparent_hugepage", transparent)])]),
+        dir(
+            b"kernel",
+            vec![
+                dir(b"mm", vec![dir(b"transparent_hugepage", transparent), dir(b"hugepages", Vec::new())]),
+                text(b"address_bits", "64\n".to_owned()),
+                text(b"cpu_byteorder", "little\n".to_owned()),
+                dir(b"security", Vec::new()),
+            ],
+        ),
+        dir(b"module", Vec::new()),
+        dir(b"power", Vec::new()),
     ];
     let (_, root) = dir(b"/", root);
     let at = super::set_up::place(vfs, b"/sys", true)?;

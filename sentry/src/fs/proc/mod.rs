@@ -1,9 +1,11 @@
 //! /proc: processes, and the system as the sandbox sees it.
 
 mod cpu;
+pub(crate) mod memory;
 pub(crate) mod mounts;
 mod net;
 mod pid;
+mod sysctl;
 mod system;
 mod sysvipc;
 
