@@ -41,6 +41,8 @@ verbs! {
     dispatch
     coredump
     mount
+    propagation
+    pivot
     newmount
     namespaces
     pidinfo
@@ -50,6 +52,7 @@ verbs! {
     sched
     overlay
     acl
+    sysfiles
     transfers
 }
 

@@ -1,4 +1,4 @@
-//! mount(2), umount2(2), pivot_root(2), chroot(2): in mount namespaces of the tests' own.
+//! mount(2), umount2(2): in mount namespaces of the tests' own.
 
 use guest_tests::space::{alone, info, is_root, mount, mount_with, umount};
 use guest_tests::*;
@@ -7,16 +7,15 @@ use libc::*;
 cases![
     tmpfs_size, tmpfs_inodes, tmpfs_owner, tmpfs_errors, tmpfs_remount, bind_directory, bind_file, bind_part, bind_recursive, bind_errors,
     remount_bind_read_only, read_only_file_system, remount_while_written, noexec, nodev, nosymfollow, access_times_shown, statfs_flags,
-    umount_errors, umount_busy, umount_detach, umount_expire, umount_nofollow, stacked, move_tree, move_errors, shared_peers,
-    shared_namespaces, slaves, unbindable, propagation_errors, mount_errors, without_rights, names_in_use, dots_across, no_xdev, kinds,
-    pivot, pivot_errors, chroot_escape, mountinfo_fields, mounts_poll, bind_in_proc, proc_root_of_other, many_mounts
+    umount_errors, umount_busy, umount_detach, umount_expire, umount_nofollow, stacked, move_tree, move_errors, mount_errors, without_rights, names_in_use, dots_across, no_xdev, kinds,
+    mountinfo_fields, mounts_poll, bind_in_proc, proc_root_of_other, many_mounts
 ];
 
-const T: Option<&str> = Some("tmpfs");
+pub(crate) const T: Option<&str> = Some("tmpfs");
 
 /// A scratch directory under a tmpfs of its own.
 #[track_caller]
-fn on_tmpfs(f: impl FnOnce(&str)) {
+pub(crate) fn on_tmpfs(f: impl FnOnce(&str)) {
     let t = Tmp::new();
     alone(|| {
         ok(mount("none", t.dir(), T, 0));
@@ -25,30 +24,30 @@ fn on_tmpfs(f: impl FnOnce(&str)) {
 }
 
 #[track_caller]
-fn dir(path: &str) {
+pub(crate) fn dir(path: &str) {
     ok(sys!(SYS_mkdir, cstr(path), 0o755));
 }
 
-fn open_at(path: &str, flags: i32) -> i64 {
+pub(crate) fn open_at(path: &str, flags: i32) -> i64 {
     sys!(SYS_openat, AT_FDCWD, cstr(path), flags, 0o644)
 }
 
 #[track_caller]
-fn file(path: &str, text: &str) {
+pub(crate) fn file(path: &str, text: &str) {
     let fd = ok(open_at(path, O_RDWR | O_CREAT)) as i32;
     eq(sys!(SYS_write, fd, text.as_bytes(), text.len()), text.len() as i64);
     shut([fd]);
 }
 
-fn exists(path: &str) -> bool {
+pub(crate) fn exists(path: &str) -> bool {
     sys!(SYS_faccessat, AT_FDCWD, cstr(path), F_OK) == 0
 }
 
-fn text(path: &str) -> String {
+pub(crate) fn text(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-fn statfs_of(path: &str) -> statfs {
+pub(crate) fn statfs_of(path: &str) -> statfs {
     // SAFETY: plain data, for which zeroes are a value.
     let mut s: statfs = unsafe { std::mem::zeroed() };
     ok(sys!(SYS_statfs, cstr(path), &mut s));
@@ -493,110 +492,6 @@ fn move_errors() {
     });
 }
 
-fn shared_peers() {
-    on_tmpfs(|d| {
-        for name in ["a", "a/in", "b"] {
-            dir(&format!("{d}/{name}"));
-        }
-        let (a, b) = (format!("{d}/a"), format!("{d}/b"));
-        ok(mount(&a, &a, None, MS_BIND));
-        ok(mount("", &a, None, MS_SHARED));
-        ok(mount(&a, &b, None, MS_BIND));
-        let group = |path: &str| info(path).expect("there")[6].clone();
-        check(group(&a).starts_with("shared:"), "shared");
-        eq(group(&a), group(&b));
-        ok(mount("none", &format!("{b}/in"), T, 0));
-        file(&format!("{a}/in/f"), "");
-        check(exists(&format!("{b}/in/f")), "mounted in both");
-        eq(group(&format!("{a}/in")), group(&format!("{b}/in")));
-        ok(umount(&format!("{a}/in"), 0));
-        check(info(&format!("{b}/in")).is_none(), "unmounted in both");
-        ok(mount("", &b, None, MS_PRIVATE));
-        ok(mount("none", &format!("{a}/in"), T, 0));
-        check(info(&format!("{b}/in")).is_none(), "a private one gets nothing");
-    });
-}
-
-fn shared_namespaces() {
-    on_tmpfs(|d| {
-        dir(&format!("{d}/m"));
-        ok(mount("", d, None, MS_SHARED));
-        let p = pipe_pair();
-        let q = pipe_pair();
-        let m = format!("{d}/m");
-        let pid = child(|| {
-            ok(sys!(SYS_unshare, CLONE_NEWNS));
-            sys!(SYS_write, p[1], &b"x"[..], 1);
-            let mut byte = [0u8; 1];
-            sys!(SYS_read, q[0], &mut byte, 1);
-            // The parent's mount came, and this one goes to the parent.
-            check(exists(&format!("{m}/f")), "came");
-            ok(umount(&m, 0));
-            0
-        });
-        let mut byte = [0u8; 1];
-        eq(sys!(SYS_read, p[0], &mut byte, 1), 1);
-        ok(mount("none", &m, T, 0));
-        file(&format!("{m}/f"), "");
-        sys!(SYS_write, q[1], &b"x"[..], 1);
-        exits(pid, 0);
-        check(info(&m).is_none(), "the child's umount came back");
-    });
-}
-
-fn slaves() {
-    on_tmpfs(|d| {
-        for name in ["a", "a/in", "a/other", "b"] {
-            dir(&format!("{d}/{name}"));
-        }
-        let (a, b) = (format!("{d}/a"), format!("{d}/b"));
-        ok(mount(&a, &a, None, MS_BIND));
-        ok(mount("", &a, None, MS_SHARED));
-        ok(mount(&a, &b, None, MS_BIND));
-        ok(mount("", &b, None, MS_SLAVE));
-        check(info(&b).expect("there")[6].starts_with("master:"), "slave");
-        ok(mount("none", &format!("{a}/in"), T, 0));
-        check(info(&format!("{b}/in")).is_some(), "from the master");
-        ok(mount("none", &format!("{b}/other"), T, 0));
-        check(info(&format!("{a}/other")).is_none(), "not to it");
-        // Shared, too.
-        ok(mount("", &b, None, MS_SHARED));
-        let fields = info(&b).expect("there");
-        check(fields[6].starts_with("shared:") && fields[7].starts_with("master:"), "both");
-        ok(umount(&format!("{a}/in"), 0));
-        check(info(&format!("{b}/in")).is_none(), "gone with the master's");
-    });
-}
-
-fn unbindable() {
-    on_tmpfs(|d| {
-        for name in ["a", "a/in", "b", "c"] {
-            dir(&format!("{d}/{name}"));
-        }
-        let a = format!("{d}/a");
-        ok(mount("none", &format!("{a}/in"), T, 0));
-        file(&format!("{a}/in/f"), "");
-        ok(mount("", &format!("{a}/in"), None, MS_UNBINDABLE));
-        err(mount(&format!("{a}/in"), &format!("{d}/b"), None, MS_BIND), EINVAL);
-        ok(mount(&a, &format!("{d}/b"), None, MS_BIND | MS_REC));
-        check(!exists(&format!("{d}/b/in/f")), "left out");
-        check(info(&format!("{a}/in")).expect("there").contains(&"unbindable".to_owned()), "shown");
-        // A new namespace has it.
-        ok(sys!(SYS_unshare, CLONE_NEWNS));
-        check(exists(&format!("{a}/in/f")), "copied");
-    });
-}
-
-fn propagation_errors() {
-    on_tmpfs(|d| {
-        dir(&format!("{d}/a"));
-        err(mount("", &format!("{d}/a"), None, MS_SHARED), EINVAL);
-        err(mount("", d, None, MS_SHARED | MS_PRIVATE), EINVAL);
-        err(mount("", d, None, MS_SHARED | MS_RDONLY), EINVAL);
-        ok(mount("", d, None, MS_SHARED | MS_REC | MS_SILENT));
-    });
-}
-
 fn mount_errors() {
     on_tmpfs(|d| {
         err(mount("none", d, Some("nosuchfs"), 0), ENODEV);
@@ -711,73 +606,6 @@ fn kinds() {
                 err(r, EPERM);
             }
         }
-    });
-}
-
-fn pivot() {
-    on_tmpfs(|d| {
-        let n = format!("{d}/new");
-        dir(&n);
-        ok(mount("none", &n, T, 0));
-        dir(&format!("{n}/old"));
-        file(&format!("{n}/here"), "");
-        ok(sys!(SYS_pivot_root, cstr(n.clone()), cstr(format!("{n}/old"))));
-        ok(sys!(SYS_chdir, c"/"));
-        check(exists("/here") && exists("/old/proc"), "the new root, and the old below it");
-        check(exists(&format!("/old{d}")), "all of it");
-        ok(umount("/old", MNT_DETACH));
-        check(!exists("/old/proc"), "gone");
-        check(exists("/../here"), "nothing above");
-    });
-    // By the same directory twice, as bwrap and runc do it.
-    on_tmpfs(|d| {
-        file(&format!("{d}/here"), "");
-        ok(sys!(SYS_chdir, cstr(d)));
-        ok(sys!(SYS_pivot_root, c".", c"."));
-        ok(umount(".", MNT_DETACH));
-        ok(sys!(SYS_chdir, c"/"));
-        check(exists("/here") && !exists("/usr"), "alone");
-    });
-}
-
-fn pivot_errors() {
-    on_tmpfs(|d| {
-        for name in ["a", "b"] {
-            dir(&format!("{d}/{name}"));
-        }
-        let (a, b) = (format!("{d}/a"), format!("{d}/b"));
-        let pivot = |new: &str, old: &str| sys!(SYS_pivot_root, cstr(new), cstr(old));
-        err(pivot(&a, &a), EINVAL);
-        err(pivot(&format!("{d}/none"), &a), ENOENT);
-        errs(pivot("/", "/"), &[EBUSY, EINVAL]);
-        errs(pivot(d, "/"), &[EBUSY, EINVAL]);
-        ok(mount("none", &a, T, 0));
-        err(pivot(&a, &b), EINVAL);
-        file(&format!("{a}/f"), "");
-        err(pivot(&a, &format!("{a}/f")), ENOTDIR);
-        dir(&format!("{a}/old"));
-        ok(mount("", &a, None, MS_SHARED));
-        err(pivot(&a, &format!("{a}/old")), EINVAL);
-        ok(mount("", &a, None, MS_PRIVATE));
-        ok(mount("", d, None, MS_SHARED));
-        err(pivot(&a, &format!("{a}/old")), EINVAL);
-    });
-}
-
-fn chroot_escape() {
-    on_tmpfs(|d| {
-        dir(&format!("{d}/jail"));
-        dir(&format!("{d}/jail/in"));
-        file(&format!("{d}/out"), "");
-        ok(sys!(SYS_chroot, cstr(format!("{d}/jail"))));
-        // The working directory stays outside, and `..` goes on from there.
-        ok(sys!(SYS_chdir, c"/"));
-        check(!exists("../out") && !exists("/../../out"), "no way up");
-        let fd = ok(open_at("/", O_RDONLY));
-        ok(sys!(SYS_chroot, c"in"));
-        ok(sys!(SYS_fchdir, fd));
-        check(exists("../out"), "out by a descriptor from before");
-        err(sys!(SYS_unshare, CLONE_NEWUSER), EPERM);
     });
 }
 

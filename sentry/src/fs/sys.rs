@@ -50,6 +50,10 @@ const CPU_NAMES: [&[u8]; 64] = [
     b"cpu61", b"cpu62", b"cpu63",
 ];
 
+/// Names of caches.
+const INDEXES: [&[u8]; 8] =
+    [b"index0", b"index1", b"index2", b"index3", b"index4", b"index5", b"index6", b"index7"];
+
 /// One processor: a core of its own in the one package.
 fn processor(n: usize, cpus: usize) -> (&'static [u8], Arc<dyn Inode>) {
     let (own, all) = (1u64 << (n & 63), u64::MAX >> (64 - cpus.clamp(1, 64)));
@@ -73,7 +77,27 @@ fn processor(n: usize, cpus: usize) -> (&'static [u8], Arc<dyn Inode>) {
     for name in [&b"core_siblings_list"[..], b"package_cpus_list", b"die_cpus_list"] {
         names.push(text(name, every.clone()));
     }
-    let mut parts = vec![dir(b"topology", names), dir(b"node0", Vec::new())];
+    let caches = INDEXES.iter().zip(super::proc::caches()).map(|(name, cache)| {
+        let size =
+            cache.line.saturating_mul(cache.partitions).saturating_mul(cache.ways).saturating_mul(cache.sets);
+        // The last level is the package's, the others a core's.
+        let (list, map) = if cache.level > 2 { (&every, all) } else { (&one, own) };
+        let parts = vec![
+            text(b"level", format!("{}\n", cache.level)),
+            text(b"type", format!("{}\n", cache.kind)),
+            text(b"size", format!("{}K\n", size / 1024)),
+            text(b"coherency_line_size", format!("{}\n", cache.line)),
+            text(b"number_of_sets", format!("{}\n", cache.sets)),
+            text(b"ways_of_associativity", format!("{}\n", cache.ways)),
+            text(b"physical_line_partition", format!("{}\n", cache.partitions)),
+            text(b"id", if cache.level > 2 { "0\n".to_owned() } else { one.clone() }),
+            text(b"shared_cpu_list", list.clone()),
+            text(b"shared_cpu_map", format!("{map:x}\n")),
+        ];
+        dir(name, parts)
+    });
+    let caches = caches.collect();
+    let mut parts = vec![dir(b"cache", caches), dir(b"topology", names), dir(b"node0", Vec::new())];
     if n > 0 {
         parts.push(text(b"online", "1\n".to_owned()));
     }

@@ -80,3 +80,38 @@ fn dir_on_small_disk() -> Option<Dir> {
     let flags = rustix::mount::MountFlags::empty();
     rustix::mount::mount("none", &dir.0, "tmpfs", flags, Some(c"size=64k")).ok().map(|()| dir)
 }
+
+/// A mount of 100,000 files, newlines and other bytes in their names: each is listed once and found by its name.
+#[test]
+fn a_mount_of_100000_files() {
+    let dir = Dir::new("hundred-thousand");
+    let name = |i: u32| match i % 4 {
+        0 => format!("plain-{i}").into_bytes(),
+        1 => format!("two\nlines-{i}\n").into_bytes(),
+        2 => [b"\xff\xfe-".as_slice(), i.to_string().as_bytes()].concat(),
+        _ => format!(" -rf {i} \t\x1b[31m").into_bytes(),
+    };
+    let path = |i| dir.path("").join(std::ffi::OsStr::from_bytes(&name(i)));
+    const COUNT: u32 = 100_000;
+    for i in 0..COUNT {
+        // Names alone: links cost the host less than files.
+        match i % 1000 {
+            0 => drop(fs::write(path(i), i.to_string())),
+            _ => drop(fs::hard_link(path(i - i % 1000), path(i))),
+        }
+    }
+    let (client, root) = open_dir(&dir, false);
+    let (entries, time) = listing(&client, root);
+    let mut got: Vec<Vec<u8>> = entries.into_iter().map(|entry| entry.name.0).collect();
+    let mut want: Vec<Vec<u8>> = (0..COUNT).map(name).collect();
+    got.sort();
+    want.sort();
+    assert!(got == want, "{} names listed", got.len());
+    for i in (0..COUNT).step_by(997) {
+        let node = client.lookup(root, &name(i)).unwrap().node;
+        let flags = OpenFlags { read: true, ..Default::default() };
+        assert_eq!(read_all(client.open(node, flags).unwrap().0), (i - i % 1000).to_string().into_bytes());
+        client.forget(&[node]).unwrap();
+    }
+    eprintln!("{COUNT} names in {time:?}");
+}

@@ -153,6 +153,42 @@ fn leaf(number: u32, sub: u32) -> CpuidResult {
     if number > top { CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 } } else { __cpuid_count(number, sub) }
 }
 
+/// One of a processor's caches (Intel SDM, CPUID leaf 4; AMD has the same form in leaf 8000_001D).
+pub(crate) struct Cache {
+    pub(crate) level: u32,
+    /// As /sys names it.
+    pub(crate) kind: &'static str,
+    /// Bytes of a line.
+    pub(crate) line: u64,
+    pub(crate) partitions: u64,
+    pub(crate) ways: u64,
+    pub(crate) sets: u64,
+}
+
+/// The caches, in the processor's order.
+pub(crate) fn caches() -> Vec<Cache> {
+    let from = if leaf(4, 0).eax & 31 != 0 { 4 } else { 0x8000_001d };
+    let describe = |sub| {
+        let found = leaf(from, sub);
+        let kind = match found.eax & 31 {
+            1 => "Data",
+            2 => "Instruction",
+            3 => "Unified",
+            _ => return None,
+        };
+        let part = |shift: u32| u64::from(found.ebx >> shift & 0x3ff).saturating_add(1);
+        Some(Cache {
+            level: found.eax >> 5 & 7,
+            kind,
+            line: u64::from(found.ebx & 0xfff).saturating_add(1),
+            partitions: u64::from(found.ebx >> 12 & 0x3ff).saturating_add(1),
+            ways: part(22),
+            sets: u64::from(found.ecx).saturating_add(1),
+        })
+    };
+    (0..8).map_while(describe).collect()
+}
+
 fn text(words: &[u32]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     String::from_utf8_lossy(&bytes).trim_matches(['\0', ' ']).to_owned()

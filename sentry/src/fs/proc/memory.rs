@@ -59,6 +59,11 @@ const MEMINFO: &[&str] = &[
     "DirectMap2M",
     "DirectMap1G",
 ];
+/// Lines of a node's meminfo after its sizes, in their order.
+const NODE: &str = "SwapCached Active Inactive Active(anon) Inactive(anon) Active(file) Inactive(file) Unevictable Mlocked Dirty \
+     Writeback FilePages Mapped AnonPages Shmem KernelStack PageTables SecPageTables NFS_Unstable Bounce WritebackTmp KReclaimable Slab \
+     SReclaimable SUnreclaim AnonHugePages ShmemHugePages ShmemPmdMapped FileHugePages FilePmdMapped HugePages_Total HugePages_Free \
+     HugePages_Surp";
 /// Names of vmstat, in their order (Linux 6.18).
 const VMSTAT: &str = "nr_free_pages nr_free_pages_blocks nr_zone_inactive_anon nr_zone_active_anon nr_zone_inactive_file \
      nr_zone_active_file nr_zone_unevictable nr_zone_write_pending nr_mlock nr_zspages nr_free_cma numa_hit numa_miss \
@@ -144,24 +149,9 @@ pub(crate) fn node() -> Vec<u8> {
     let _ = writeln!(out, "Node 0 MemTotal:       {total:>8} kB");
     let _ = writeln!(out, "Node 0 MemFree:        {free:>8} kB");
     let _ = writeln!(out, "Node 0 MemUsed:        {:>8} kB", total.saturating_sub(free));
-    for name in MEMINFO.iter().skip(5) {
-        let here = !matches!(
-            *name,
-            "SwapTotal"
-                | "SwapFree"
-                | "Zswap"
-                | "Zswapped"
-                | "CommitLimit"
-                | "Committed_AS"
-                | "HugePages_Rsvd"
-        ) && !name.starts_with("Vmalloc")
-            && !name.starts_with("DirectMap")
-            && !name.starts_with("Huget")
-            && !name.starts_with("Hugepagesize");
-        if here {
-            let unit = if name.starts_with("HugePages_") { "" } else { " kB" };
-            let _ = writeln!(out, "Node 0 {:<15}{:>8}{unit}", format!("{name}:"), 0);
-        }
+    for name in NODE.split(' ') {
+        let unit = if name.starts_with("HugePages_") { "" } else { " kB" };
+        let _ = writeln!(out, "Node 0 {:<15}{:>8}{unit}", format!("{name}:"), 0);
     }
     out.into_bytes()
 }

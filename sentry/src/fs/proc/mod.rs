@@ -9,6 +9,7 @@ mod sysctl;
 mod system;
 mod sysvipc;
 
+pub(crate) use cpu::caches;
 pub(crate) use system::{FILESYSTEMS, load};
 
 use super::pseudo::{Generated, Link, Super, ino};
