@@ -201,6 +201,8 @@ pub const REPLY_CALLS: u32 = 4;
 pub const REPLY_RING: u32 = 5;
 /// End the thread.
 pub const REPLY_EXIT: u32 = 6;
+/// Make a new doorbell: the last one's listener is closed.
+pub const REPLY_BELL: u32 = 8;
 /// As [`REPLY_RETURN`], once the pieces at [`OUT_OFFSET`] are in guest memory; the value is EFAULT if they cannot be.
 pub const REPLY_DATA: u32 = 7;
 /// With any other reply: run the batch first, and go on with the reply only if no call of it but close fails.
@@ -214,6 +216,8 @@ pub const MCTX_WORDS: usize = 24;
 pub const POKE: u64 = 4001;
 /// Not a host call: the shim writes four bytes, the second argument, at the first, if it can.
 pub const STORE: u64 = 4002;
+/// Not a host call: the shim makes the process's forker, which has the doorbell of the task that makes it and rings it once.
+pub const FORKER: u64 = 4003;
 /// Host calls in one batch.
 pub const BATCH: usize = 32;
 
@@ -317,6 +321,8 @@ pub struct Slot {
     pub own: [AtomicU64; OWN],
     /// How often they did.
     pub own_count: [AtomicU64; OWN],
+    /// Where the frame of the last signal is (`struct ucontext`), of a task that is in its handler.
+    pub frame: AtomicU64,
     /// Bytes of extended state at the start of the slot's data, of a task that makes another one; 0: none.
     pub kept_xstate: AtomicU32,
     /// How often the gates have yielded.
@@ -345,8 +351,10 @@ pub struct Site {
 
 /// Make a thread for the task slot `cmd_slot`.
 pub const CMD_THREAD: u32 = 1;
-/// Make a process whose shared area is the descriptor `cmd_fd`.
+/// Make a process whose shared area is the descriptor `cmd_fd`; its thread is a forker, too.
 pub const CMD_FORK: u32 = 2;
+/// The same, but its thread is the task of the slot `cmd_slot`. It reports, not the forker, as soon as it has a doorbell.
+pub const CMD_TASK: u32 = 3;
 
 /// Control words of a process: what its forker does. Lies where slot 0 would.
 #[repr(C, align(64))]
@@ -361,13 +369,18 @@ pub struct Head {
     pub cmd_fd: AtomicU32,
     /// Descriptor + 1 to close first; 0: none.
     pub cmd_close: AtomicU32,
-    pad0: [AtomicU32; 11],
+    /// Where the child of [`CMD_TASK`] goes on from: the frame of the task whose copy it is (`struct ucontext`); 0: nowhere yet.
+    pub cmd_frame: AtomicU64,
+    pad0: [AtomicU64; 4],
 
     /// Number of the command answered; a futex.
     pub res_seq: AtomicU32,
     pad1: AtomicU32,
-    /// Negative error or the result (CMD_FORK: pidfd).
+    /// Negative error or the result (CMD_TASK: the listener in the child).
     pub res_value: AtomicI64,
+    /// Descriptor of the last child's process, as the host wrote it.
+    pub res_pidfd: AtomicU32,
+    pad2: AtomicU32,
 
     /// What the zygote keeps when it empties its address space: this many bytes before its vDSO (vvar) ...
     pub vdso_before: AtomicU64,

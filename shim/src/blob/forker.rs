@@ -1,8 +1,12 @@
-//! The first thread of every guest process: it has no doorbell, so the threads and processes that it makes may
-//! have one of their own (a seccomp listener is inherited, and a thread can have only one).
+//! The thread of a guest process that makes its threads and processes. It has no doorbell, or one without a listener, so what
+//! it makes may have one of its own (a seccomp listener is inherited, and a thread can have only one).
+//!
+//! A process that a guest's fork makes is its task and nothing else: most of those never make anything. What does gets its
+//! forker then, made by its task: the task's listener is closed, and it makes itself a new doorbell.
 
 use crate::host::{self, raw};
 use crate::layout::*;
+use crate::task;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 pub fn head() -> &'static Head {
@@ -33,6 +37,10 @@ pub fn run() -> ! {
                     continue;
                 }
             },
+            CMD_TASK => match child(head) {
+                value @ ..0 => value,
+                _ => continue,
+            },
             _ => -22,
         };
         head.res_value.store(value, Relaxed);
@@ -48,17 +56,53 @@ fn thread(slot: u32) -> i64 {
     // SAFETY: the sentry gives each living task a slot of its own.
     let tid = unsafe { host::clone_thread(CLONE_THREAD_FLAGS, STACK + STACK_SIZE * (u64::from(slot) + 1)) };
     if tid < 0 {
-        let word = &crate::task::slot(slot).listener;
+        let word = &task::slot(slot).listener;
         word.store(0x8000_0000 | (-tid) as u32, Release);
         host::futex_wake(word);
     }
     tid
 }
 
+/// A forker that a task made: it shows itself to whoever hears that task's doorbell, which is of no use to it from then on.
+pub fn begin() -> ! {
+    raw(DOORBELL.into(), [0; 6]);
+    run()
+}
+
+/// Makes a process that is a task.
+fn child(head: &Head) -> i64 {
+    let fd = head.cmd_fd.load(Relaxed);
+    let top = STACK + STACK_SIZE * (u64::from(head.cmd_slot.load(Relaxed) % SLOTS) + 1);
+    let frame = head.cmd_frame.load(Relaxed);
+    // Below the frame lies what its handler was at when it rang, of which the child has no need.
+    let stack = if frame == 0 { top } else { (frame - 256) & !15 };
+    // SAFETY: the child's stack is that of a task which is no other than itself there.
+    let pid = unsafe { host::clone_task(CLONE_FORK_FLAGS, stack, head.res_pidfd.as_ptr(), fd) };
+    raw(host::CLOSE, [fd.into(), 0, 0, 0, 0, 0]);
+    pid
+}
+
+/// First code of a process that is a task, in its parent's shared area still.
+pub unsafe extern "C" fn born(_top: u64, fd: u32) -> ! {
+    let head = head();
+    let (slot, frame, seq) =
+        (head.cmd_slot.load(Relaxed), head.cmd_frame.load(Relaxed), head.cmd_seq.load(Relaxed));
+    let listener = task::bell();
+    head.res_value.store(listener, Relaxed);
+    head.res_seq.store(seq, Release);
+    host::futex_wake(&head.res_seq);
+    if raw(host::MMAP, [CTL, CTL_SIZE, 3, 0x11, fd.into(), 0]) as u64 != CTL || listener < 0 {
+        host::exit();
+    }
+    raw(host::CLOSE, [fd.into(), 0, 0, 0, 0, 0]);
+    // SAFETY: the stack is this task's.
+    unsafe { task::start(slot % SLOTS, frame) }
+}
+
 /// Forks; `None` in the child.
 fn process(fd: u32) -> Option<i64> {
-    let mut pidfd = -1;
-    let pid = host::clone_process(CLONE_FORK_FLAGS, &mut pidfd);
+    let pidfd = &head().res_pidfd;
+    let pid = host::clone_process(CLONE_FORK_FLAGS, pidfd);
     if pid == 0 {
         // The parent's shared area is replaced before anything is read from it or written to it.
         if raw(host::MMAP, [CTL, CTL_SIZE, 3, 0x11, fd.into(), 0]) as u64 != CTL {
@@ -68,5 +112,5 @@ fn process(fd: u32) -> Option<i64> {
         return None;
     }
     raw(host::CLOSE, [fd.into(), 0, 0, 0, 0, 0]);
-    Some(if pid < 0 { pid } else { pidfd.into() })
+    Some(if pid < 0 { pid } else { 0 })
 }

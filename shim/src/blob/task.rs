@@ -91,18 +91,12 @@ fn slot_of(stack: u64) -> u32 {
 /// First code of a task's thread.
 pub unsafe extern "C" fn begin(top: u64) -> ! {
     let index = slot_of(top - 8);
+    if index == 0 {
+        crate::forker::begin();
+    }
     let slot = slot(index);
     let base = STACK + STACK_SIZE * u64::from(index);
-    let mut context = Context {
-        flags: 7,
-        link: 0,
-        stack_base: base,
-        stack_flags: 0,
-        stack_size: STACK_SIZE,
-        mctx: [0; MCTX_WORDS],
-        reserved: [0; 8],
-        mask: 0,
-    };
+    let mut context = fresh(index);
     let from = slot.start_xstate.load(Relaxed);
     if from != 0 {
         let len = u64::from(slot.start_xstate_len.load(Relaxed)).min(START_XSTATE_MAX);
@@ -112,17 +106,61 @@ pub unsafe extern "C" fn begin(top: u64) -> ! {
         unsafe { crate::mem::memcpy(to as *mut u8, from as *const u8, len as usize) };
         context.mctx[MCTX_WORDS - 1] = to;
     }
-    let fd = raw(host::SECCOMP, [1, BELL_FLAGS, BELL_PROG, 0, 0, 0]);
+    tell_bell(slot);
+    slot.req_kind.store(KIND_STARTED, Relaxed);
+    exchange(slot, &mut context, true);
+    // SAFETY: the sentry filled in the registers.
+    unsafe { host::sigreturn(&raw const context as u64) }
+}
+
+/// Where a task without a past goes on from.
+fn fresh(index: u32) -> Context {
+    Context {
+        flags: 7,
+        link: 0,
+        stack_base: STACK + STACK_SIZE * u64::from(index),
+        stack_flags: 0,
+        stack_size: STACK_SIZE,
+        mctx: [0; MCTX_WORDS],
+        reserved: [0; 8],
+        mask: 0,
+    }
+}
+
+/// Goes on as the only task of a new process: from the frame of the task that it is a copy of, or from nowhere.
+///
+/// # Safety
+/// The stack is that of the slot.
+pub unsafe fn start(index: u32, frame: u64) -> ! {
+    let slot = slot(index);
+    slot.req_kind.store(KIND_STARTED, Relaxed);
+    if frame == 0 {
+        let mut context = fresh(index);
+        exchange(slot, &mut context, true);
+        // SAFETY: the sentry filled in the registers.
+        unsafe { host::sigreturn(&raw const context as u64) }
+    }
+    // SAFETY: the copy of a host's frame, where the sentry was told that it is.
+    let context = unsafe { &mut *(frame as *mut Context) };
+    exchange(slot, context, true);
+    // SAFETY: the same, as the sentry changed it.
+    unsafe { host::sigreturn(frame) }
+}
+
+/// Makes this thread's doorbell: its listener, or an error.
+pub fn bell() -> i64 {
+    raw(host::SECCOMP, [1, BELL_FLAGS, BELL_PROG, 0, 0, 0])
+}
+
+/// Makes this thread's doorbell and tells of it in the slot.
+fn tell_bell(slot: &Slot) {
+    let fd = bell();
     let word = if fd < 0 { 0x8000_0000 | (-fd) as u32 } else { fd as u32 + 1 };
     slot.listener.store(word, Release);
     host::futex_wake(&slot.listener);
     if fd < 0 {
         host::exit();
     }
-    slot.req_kind.store(KIND_STARTED, Relaxed);
-    exchange(slot, &mut context, true);
-    // SAFETY: the sentry filled in the registers.
-    unsafe { host::sigreturn(&raw const context as u64) }
 }
 
 /// The handler of every signal that reaches a task.
@@ -149,6 +187,7 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
         to.store(context.mctx[from], Relaxed);
     }
     let carried = if call { data::carry(info.syscall as u32, slot) } else { 0 };
+    slot.frame.store(context as *const Context as u64, Relaxed);
     slot.req_kind.store(if rung { KIND_RUNG } else { signo as u32 | carried << KIND_BITS }, Relaxed);
     slot.req_code.store(info.code as u32, Relaxed);
     slot.req_arch.store(info.arch, Relaxed);
@@ -200,6 +239,8 @@ fn batch(slot: &Slot) -> u32 {
             POKE if failed == 0 => poke(args[0], args[1]),
             POKE => -1,
             STORE => own::put(args[0], args[1]),
+            // SAFETY: the forker's stack, which nobody uses as long as there is none.
+            FORKER => unsafe { host::clone_thread(CLONE_THREAD_FLAGS, STACK + STACK_SIZE) },
             _ => raw(nr, args),
         };
         if failed == 0 && nr != host::CLOSE && (-4095..0).contains(&value) {
@@ -236,7 +277,8 @@ fn exchange(slot: &Slot, context: &mut Context, mut spin: bool) {
         }
         while slot.rsp_seq.load(Acquire) != seq {
             let ret = raw(DOORBELL.into(), [seq.into(), 0, 0, 0, 0, 0]);
-            if ret < 0 {
+            // The sentry answers before it closes a listener.
+            if ret < 0 && slot.rsp_seq.load(Acquire) != seq {
                 host::exit();
             }
         }
@@ -284,6 +326,11 @@ fn exchange(slot: &Slot, context: &mut Context, mut spin: bool) {
                 break;
             }
             REPLY_CALLS => {
+                slot.req_kind.store(KIND_RESULTS, Relaxed);
+                spin = false;
+            }
+            REPLY_BELL => {
+                tell_bell(slot);
                 slot.req_kind.store(KIND_RESULTS, Relaxed);
                 spin = false;
             }

@@ -164,8 +164,10 @@ impl Runtime {
     fn breed(&self) -> Result<Binding, CallError> {
         let mut guard = self.zygote.lock();
         let zygote = guard.as_mut().ok_or(CallError::Gone)?;
-        let pending = (zygote.bind.listener.as_fd(), zygote.bell);
-        match zygote.bind.process.fork(pending, zygote.close, zygote.bind.slot, None) {
+        let listener = zygote.bind.listener();
+        let pending = (listener.as_fd(), zygote.bell);
+        let of = process::Copied { slot: zygote.bind.slot, frame: 0, xstate: None };
+        match zygote.bind.process.fork(pending, zygote.close, &of) {
             Ok((bind, close)) => {
                 zygote.close = close;
                 Ok(bind)
@@ -233,7 +235,10 @@ impl TrapPlatform {
         };
         let rt = Arc::new(rt);
         let dead = |e: CallError| format!("the zygote did not come up: {e:?}");
-        let process = Process::new(&rt, booted.zygote, ctl, 1, 0, patch::Sites::default()).map_err(dead)?;
+        let process = Process::new(&rt, booted.zygote, ctl, 1, 0, patch::Sites::default(), |pid| {
+            process::Forker::first(pid, None, 0)
+        })
+        .map_err(dead)?;
         let bind = process.bind(1).map_err(dead)?;
         // No guest code has run yet, so what the zygote says is true.
         rt.vdso.store(process.ctl.head().vdso.load(Relaxed), Relaxed);

@@ -3,7 +3,7 @@
 use super::ctl;
 use super::data::{Carried, Left};
 use super::patch;
-use super::process::{Binding, Process};
+use super::process::{Binding, Copied, Process};
 use super::task::{First, Reply, State, Task};
 use super::worker;
 use super::xstate;
@@ -308,7 +308,7 @@ impl<'a> TrapPort<'a> {
             return Ok(*fd);
         }
         let bell = self.need_bell()?;
-        match hostcalls::notif_addfd(self.bind.listener.as_fd(), bell, file.as_fd()) {
+        match hostcalls::notif_addfd(self.bind.listener().as_fd(), bell, file.as_fd()) {
             Ok(fd) => {
                 self.given.push((file.clone(), fd.into()));
                 Ok(fd.into())
@@ -369,7 +369,7 @@ impl<'a> TrapPort<'a> {
         slot.rsp_seq.store(self.seq, Release);
         self.task.awaits(true);
         let bind = self.bind.clone();
-        let sent = hostcalls::notif_send(bind.listener.as_fd(), bell).is_ok();
+        let sent = hostcalls::notif_send(bind.listener().as_fd(), bell).is_ok();
         let notif = if sent { worker::recv(&bind) } else { None };
         self.task.awaits(false);
         let Some(notif) = notif else {
@@ -383,6 +383,66 @@ impl<'a> TrapPort<'a> {
             result(value(i))?;
         }
         Ok(std::array::from_fn(|i| value(first + i)))
+    }
+
+    /// Makes the process's forker, if it has none. The task has another doorbell afterwards: a listener would be inherited by
+    /// what the forker makes.
+    fn need_forker(&mut self) -> Result<(), CallError> {
+        if self.bind.process.has_forker() {
+            return Ok(());
+        }
+        self.flush()?;
+        let bell = self.need_bell()?;
+        let own = self.bind.tid.load(Relaxed) as i32;
+        let processors = &self.task.rt.processors;
+        let mut place = None;
+        let together = processors.gather(own, &mut place);
+        self.task.awaits(true);
+        let made = self.make_forker(bell);
+        self.task.awaits(false);
+        drop(together);
+        if place.is_some() {
+            processors.release(own);
+        }
+        self.bind.process.set_forker(made?, place);
+        Ok(())
+    }
+
+    /// Makes it; its thread id.
+    fn make_forker(&mut self, bell: u64) -> Result<i32, CallError> {
+        let bind = self.bind.clone();
+        let slot = bind.words();
+        self.put_batch(&[[layout::FORKER, 0, 0, 0, 0, 0, 0]]);
+        if let Some(close) = self.close.take() {
+            slot.rsp_close.store(close, Relaxed);
+        }
+        slot.rsp_kind.store(layout::REPLY_CALLS, Relaxed);
+        slot.rsp_seq.store(self.seq, Release);
+        let sent = hostcalls::notif_send(bind.listener().as_fd(), bell).is_ok();
+        let Some((notif, forker)) = sent.then(|| worker::recv_both(&bind)).flatten() else {
+            return Err(self.set_lost().into());
+        };
+        self.bell = Some(notif.id);
+        self.seq = notif.args[0] as u32;
+        let Some(forker) = forker else {
+            result(slot.results[0].load(Relaxed))?;
+            return Err(CallError::Errno(libc::EAGAIN));
+        };
+        slot.listener.store(0, Relaxed);
+        slot.rsp_kind.store(layout::REPLY_BELL, Relaxed);
+        slot.rsp_seq.store(self.seq, Release);
+        bind.silence();
+        let Ok(listener) = bind.process.listener(bind.slot) else {
+            bind.process.destroy();
+            return Err(self.set_lost().into());
+        };
+        bind.hear(listener);
+        let Some(notif) = worker::recv(&bind) else {
+            return Err(self.set_lost().into());
+        };
+        self.bell = Some(notif.id);
+        self.seq = notif.args[0] as u32;
+        Ok(forker as i32)
     }
 
     fn call(&mut self, nr: u64, args: [u64; 6]) -> Result<i64, CallError> {
@@ -650,12 +710,14 @@ impl Port for TrapPort<'_> {
 
     fn fork(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
         self.flush()?;
+        self.need_forker()?;
         let bell = self.need_bell()?;
         // The child's memory is a copy, so its first state can stay where the parent's frame has it.
         let xstate = self.start_xstate();
         let bind = self.bind.clone();
         let close = self.close.take().unwrap_or(0);
-        let (child, number) = bind.process.fork((bind.listener.as_fd(), bell), close, bind.slot, xstate)?;
+        let of = Copied { slot: bind.slot, frame: bind.words().frame.load(Relaxed), xstate };
+        let (child, number) = bind.process.fork((bind.listener().as_fd(), bell), close, &of)?;
         self.close = Some(number);
         Ok(Task::create(&self.task.rt, sink, child, First::Made, start))
     }
@@ -665,6 +727,7 @@ impl Port for TrapPort<'_> {
         if let Some(spare) = self.spare() {
             return Ok(Task::reuse(&self.task.rt, sink, spare, start));
         }
+        self.need_forker()?;
         let xstate = self.start_xstate();
         let thread = self.bind.process.thread(xstate)?;
         Ok(Task::create(&self.task.rt, sink, thread, First::Made, start))
@@ -702,7 +765,7 @@ impl Port for TrapPort<'_> {
             let slot = old.words();
             slot.rsp_kind.store(layout::REPLY_EXIT, Relaxed);
             slot.rsp_seq.store(old_seq, Release);
-            let _ = hostcalls::notif_send(old.listener.as_fd(), old_bell);
+            let _ = hostcalls::notif_send(old.listener().as_fd(), old_bell);
             self.task.rt.pool.run(Box::new(move || {
                 while worker::recv(&old).is_some() {}
                 old.process.free_slot(old.slot);

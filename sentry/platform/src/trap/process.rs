@@ -6,7 +6,7 @@ use super::task::Task;
 use super::{Runtime, xstate};
 use crate::{CallError, Gone, MemFault, Space, Token, hostcalls};
 use lazaret_shim::layout;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -43,13 +43,33 @@ pub struct Process {
     patience: Duration,
 }
 
-/// What is known of the thread that makes threads and processes. Its id is the process's.
-struct Forker {
+/// What is known of the thread that makes threads and processes.
+pub struct Forker {
+    /// Its id, as soon as there is one.
+    tid: Option<i32>,
     /// The last command.
     seq: u32,
     /// Where it was put, if it was.
     place: Option<usize>,
+    /// Doorbells without a listener in its chain of filters, which all have that come from it.
+    silent: u32,
 }
+
+impl Forker {
+    /// The first thread of a process whose shared area came with the first command.
+    pub fn first(pid: i32, place: Option<usize>, silent: u32) -> Forker {
+        Forker { tid: Some(pid), seq: 1, place, silent }
+    }
+
+    /// To be made by the process's only task, which has a doorbell of its own.
+    fn later(silent: u32) -> Forker {
+        Forker { tid: None, seq: 0, place: None, silent: silent + 1 }
+    }
+}
+
+/// A process with more silent doorbells than this makes processes that begin with a forker: each is one more filter for every
+/// host call, and the host allows some four thousand.
+const SILENT: u32 = 6;
 
 struct Slots {
     next: u32,
@@ -91,7 +111,7 @@ pub struct Binding {
     /// Its slot.
     pub slot: u32,
     /// Where its doorbell rings.
-    pub listener: OwnedFd,
+    listener: RwLock<Arc<OwnedFd>>,
     /// Its thread id, 0 until it has rung once.
     pub tid: AtomicU32,
     /// Who comes after its task.
@@ -99,6 +119,22 @@ pub struct Binding {
 }
 
 impl Binding {
+    /// Where its doorbell rings.
+    pub fn listener(&self) -> Arc<OwnedFd> {
+        self.listener.read().clone()
+    }
+
+    /// Rings there from now on.
+    pub fn hear(&self, listener: OwnedFd) {
+        *self.listener.write() = Arc::new(listener);
+    }
+
+    /// Closes the listener, which ends the thread's waiting in its doorbell. Whatever it is answered with is to be in the slot.
+    pub fn silence(&self) {
+        // A descriptor that is none of a listener.
+        *self.listener.write() = self.process.pidfd.clone();
+    }
+
     /// Its control words.
     pub fn words(&self) -> &layout::Slot {
         self.process.ctl.slot(self.slot)
@@ -121,6 +157,16 @@ fn errno(error: std::io::Error) -> CallError {
     CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
+/// What a new process is to be a copy of.
+pub struct Copied {
+    /// The task's slot.
+    pub slot: u32,
+    /// Where its frame is; 0: it has none that is of use.
+    pub frame: u64,
+    /// Its extended state.
+    pub xstate: Option<(u64, u32)>,
+}
+
 /// Keeps tasks from being adopted by a process.
 pub type Adopting<'a> = MutexGuard<'a, HashMap<u32, Weak<Task>>>;
 
@@ -133,6 +179,7 @@ impl Process {
         first: u32,
         vdso: u64,
         sites: Sites,
+        forker: impl FnOnce(i32) -> Forker,
     ) -> Result<Arc<Process>, CallError> {
         let info = hostcalls::pidfd_info(pidfd.as_fd()).map_err(errno)?;
         if info.ppid != rt.own_pid || info.tgid <= 0 {
@@ -147,8 +194,7 @@ impl Process {
             vital: AtomicBool::new(false),
             ended: AtomicI32::new(-1),
             last_usage: Arc::default(),
-            // The first command came with the shared area.
-            forker: Mutex::new(Forker { seq: 1, place: None }),
+            forker: Mutex::new(forker(info.tgid)),
             slots: Mutex::new(Slots { next: 1, free: Vec::new() }),
             spares: Mutex::default(),
             tasks: Mutex::default(),
@@ -265,20 +311,48 @@ impl Process {
 
     /// Takes the listener of the thread that is coming up in a slot.
     pub fn bind(self: &Arc<Self>, slot: u32) -> Result<Binding, CallError> {
+        let listener = self.listener(slot)?;
+        Ok(self.binding(slot, listener))
+    }
+
+    fn binding(self: &Arc<Self>, slot: u32, listener: OwnedFd) -> Binding {
+        let listener = RwLock::new(Arc::new(listener));
+        Binding { process: self.clone(), slot, listener, tid: AtomicU32::new(0), next: Mutex::default() }
+    }
+
+    /// The listener that is coming up in a slot.
+    pub fn listener(&self, slot: u32) -> Result<OwnedFd, CallError> {
         let word = self.wait(&self.ctl.slot(slot).listener, 0)?;
         if word & 0x8000_0000 != 0 {
             let error = i32::try_from(word & 0x7fff_ffff).unwrap_or(libc::EIO);
             return Err(CallError::Errno(error));
         }
-        let listener = hostcalls::pidfd_getfd(self.pidfd.as_fd(), word - 1).map_err(|_| {
+        self.hear(slot, word - 1)
+    }
+
+    /// Takes the listener with this number in the process.
+    fn hear(&self, slot: u32, number: u32) -> Result<OwnedFd, CallError> {
+        let listener = hostcalls::pidfd_getfd(self.pidfd.as_fd(), number).map_err(|_| {
             // The thread waits in a doorbell that nobody hears.
             self.destroy();
             CallError::Gone
         })?;
         hostcalls::notif_sync(listener.as_fd(), true).map_err(errno)?;
         // It closes its own descriptor before it goes on after its first report.
-        self.ctl.slot(slot).rsp_close.store(word, Relaxed);
-        Ok(Binding { process: self.clone(), slot, listener, tid: AtomicU32::new(0), next: Mutex::default() })
+        self.ctl.slot(slot).rsp_close.store(number + 1, Relaxed);
+        Ok(listener)
+    }
+
+    /// Whether it has a forker.
+    pub fn has_forker(&self) -> bool {
+        self.forker.lock().tid.is_some()
+    }
+
+    /// The only task has made the forker.
+    pub fn set_forker(&self, tid: i32, place: Option<usize>) {
+        let mut forker = self.forker.lock();
+        forker.tid = Some(tid);
+        forker.place = place;
     }
 
     /// Makes a thread for a new task.
@@ -288,7 +362,8 @@ impl Process {
         self.ctl.reset(slot, xstate);
         let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
         let mut forker = self.forker.lock();
-        let together = rt.processors.gather(self.pid, &mut forker.place);
+        let tid = forker.tid.ok_or(CallError::Gone)?;
+        let together = rt.processors.gather(tid, &mut forker.place);
         self.post(&mut forker.seq, layout::CMD_THREAD, slot, 0, 0);
         drop(place);
         let bound = self.bind(slot);
@@ -300,48 +375,62 @@ impl Process {
         bound
     }
 
-    /// Makes a process that is a copy of this one, with one thread in a slot other than `not`. The notification
-    /// is one of this process's that is pending. Second: the child's pidfd in this process, plus 1, to be closed.
+    /// Makes a process that is a copy of this one, with one task. The notification is one of this process's that is pending.
+    /// Second: the child's pidfd in this process, plus 1, to be closed.
     pub fn fork(
         self: &Arc<Self>,
         pending: (BorrowedFd<'_>, u64),
         close: u32,
-        not: u32,
-        xstate: Option<(u64, u32)>,
+        of: &Copied,
     ) -> Result<(Binding, u32), CallError> {
         let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
         let ctl = rt.areas.take().map_err(errno)?;
-        let slot = if not == 1 { 2 } else { 1 };
-        ctl.reset(slot, xstate);
         let sites = self.sites.lock().inherit(&ctl);
-        let head = ctl.head();
-        head.cmd_kind.store(layout::CMD_THREAD, Relaxed);
-        head.cmd_slot.store(slot, Relaxed);
-        head.cmd_seq.store(1, Release);
-        let (listener, id) = pending;
-        let fd = ctl.with_file(|file| hostcalls::notif_addfd(listener, id, file.as_fd())).map_err(errno)?;
-        ctl.close();
         // For the child's pidfd and its listener.
         let places = (place(&self.pidfd)?, place(&self.pidfd)?);
         let mut forker = self.forker.lock();
-        let _together = rt.processors.gather(self.pid, &mut forker.place);
-        self.post(&mut forker.seq, layout::CMD_FORK, 0, fd, close);
+        let tid = forker.tid.ok_or(CallError::Gone)?;
+        let alone = forker.silent < SILENT;
+        // Its thread's stack is not to be the one whose frame it copies.
+        let slot = if alone { of.slot } else { 1 + u32::from(of.slot == 1) };
+        ctl.reset(slot, of.xstate.filter(|_| !alone));
+        if !alone {
+            let head = ctl.head();
+            head.cmd_kind.store(layout::CMD_THREAD, Relaxed);
+            head.cmd_slot.store(slot, Relaxed);
+            head.cmd_seq.store(1, Release);
+        }
+        let (listener, id) = pending;
+        let fd = ctl.with_file(|file| hostcalls::notif_addfd(listener, id, file.as_fd())).map_err(errno)?;
+        ctl.close();
+        let _together = rt.processors.gather(tid, &mut forker.place);
+        self.ctl.head().cmd_frame.store(of.frame, Relaxed);
+        let kind = if alone { layout::CMD_TASK } else { layout::CMD_FORK };
+        self.post(&mut forker.seq, kind, slot, fd, close);
         let value = self.answer(forker.seq)?;
-        let place = forker.place;
+        let (place, silent) = (forker.place, forker.silent);
+        let pidfd = self.ctl.head().res_pidfd.load(Relaxed);
         drop(forker);
         if value < 0 {
             return Err(CallError::Errno(i32::try_from(-value).unwrap_or(libc::EIO)));
         }
-        let number = u32::try_from(value).map_err(|_| CallError::Gone)?;
+        let number = pidfd.wrapping_add(1);
         drop(places);
-        let pidfd = hostcalls::pidfd_getfd(self.pidfd.as_fd(), number).map_err(|_| CallError::Gone)?;
-        let child = Process::new(&rt, pidfd, ctl, slot, rt.vdso.load(Relaxed), sites)?;
-        child.forker.lock().place = place;
-        let binding = child.bind(slot).map_err(|_| {
+        let pidfd = hostcalls::pidfd_getfd(self.pidfd.as_fd(), pidfd).map_err(|_| CallError::Gone)?;
+        let child = Process::new(&rt, pidfd, ctl, slot, rt.vdso.load(Relaxed), sites, |pid| {
+            if alone { Forker::later(silent) } else { Forker::first(pid, place, silent) }
+        })?;
+        let binding = if alone {
+            let value = u32::try_from(value).unwrap_or(u32::MAX);
+            child.hear(slot, value).map(|listener| child.binding(slot, listener))
+        } else {
+            child.bind(slot)
+        };
+        let binding = binding.map_err(|_| {
             child.destroy();
             CallError::Errno(libc::EAGAIN)
         })?;
-        Ok((binding, number.wrapping_add(1)))
+        Ok((binding, number))
     }
 
     /// A thread that the forker made has rung for the first time.
@@ -355,7 +444,9 @@ impl Process {
     pub fn park(&self, bind: &Arc<Binding>, bell: u64, seq: u32) -> bool {
         let Some(rt) = self.rt.upgrade() else { return false };
         let mut spares = self.spares.lock();
-        if spares.len() >= SPARES || rt.spares.load(Relaxed) >= SPARES_IN_ALL {
+        // Through the first thread the host reaches the process's memory and descriptors: it stays as long as there are others.
+        let first = bind.tid.load(Relaxed) as i32 == self.pid;
+        if !first && (spares.len() >= SPARES || rt.spares.load(Relaxed) >= SPARES_IN_ALL) {
             return false;
         }
         *bind.next.lock() = Next::Open;

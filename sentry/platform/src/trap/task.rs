@@ -253,7 +253,8 @@ impl Task {
         st.replied = st.seq;
         slot.rsp_seq.store(st.seq, Release);
         if let Some(id) = st.bell.take() {
-            let listener = st.bind.listener.as_fd();
+            let listener = st.bind.listener();
+            let listener = listener.as_fd();
             let elsewhere = poller::is_poller();
             if !elsewhere {
                 self.rt.poller.answers();

@@ -84,7 +84,8 @@ impl Drop for Pool {
 
 /// Whether no thread is left that could ring.
 fn orphaned(bind: &Binding) -> bool {
-    let mut fds = [PollFd::new(&bind.listener, PollFlags::IN)];
+    let listener = bind.listener();
+    let mut fds = [PollFd::new(&listener, PollFlags::IN)];
     let none = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
     let polled = rustix::event::poll(&mut fds, Some(&none));
     polled.is_err() || fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
@@ -93,7 +94,7 @@ fn orphaned(bind: &Binding) -> bool {
 /// Waits for a doorbell of this thread. `None`: the thread is dead.
 pub fn recv(bind: &Binding) -> Option<hostcalls::Notif> {
     loop {
-        match hostcalls::notif_recv(bind.listener.as_fd()) {
+        match hostcalls::notif_recv(bind.listener().as_fd()) {
             Ok(notif) => {
                 let known = bind.tid.load(Relaxed);
                 if known == 0 {
@@ -112,6 +113,29 @@ pub fn recv(bind: &Binding) -> Option<hostcalls::Notif> {
             // The interrupt signal took it out of the doorbell again before we could hear it.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) && !orphaned(bind) => {}
             Err(_) => return None,
+        }
+    }
+}
+
+/// Waits for a doorbell of this thread, which makes its process's forker in a batch of one, and for that one's first ring:
+/// its thread id, if it was made.
+pub fn recv_both(bind: &Binding) -> Option<(hostcalls::Notif, Option<u32>)> {
+    let (mut own, mut forker) = (None, None);
+    loop {
+        match hostcalls::notif_recv(bind.listener().as_fd()) {
+            Ok(notif) if notif.pid == bind.tid.load(Relaxed) => own = Some(notif),
+            Ok(notif) if forker.is_none() => forker = Some(notif.pid),
+            Ok(_) => {
+                bind.process.destroy();
+                return None;
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) && !orphaned(bind) => {}
+            Err(_) => return None,
+        }
+        let made = bind.words().results[0].load(Relaxed) > 0;
+        if let Some(notif) = own.take_if(|_| forker.is_some() || !made) {
+            return Some((notif, forker.filter(|_| made)));
         }
     }
 }
@@ -291,7 +315,7 @@ fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Bi
             }
             Run::Running | Run::Parked | Run::Done if seq == st.replied => {
                 // Rung before the poller's answer was seen. A gate told to ring comes back by a request with registers.
-                let _ = hostcalls::notif_send(bind.listener.as_fd(), notif.id);
+                let _ = hostcalls::notif_send(bind.listener().as_fd(), notif.id);
                 continue;
             }
             Run::Running => {
