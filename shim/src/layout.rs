@@ -59,13 +59,13 @@ pub const DATA_OFFSET: u64 = 0x1000;
 /// Most bytes of extended state that fit into a slot's data.
 pub const KEPT_XSTATE_MAX: u64 = SLOT_SIZE - DATA_OFFSET;
 /// Offset in slot 0 of the table of rewritten sites: [`SITES`] of [`Site`]. The first lie in the head's page.
-pub const TABLE_OFFSET: u64 = 0x400;
+pub const TABLE_OFFSET: u64 = 0x800;
 /// Offset in slot 0 of the base filter, in the zygote's shared area.
 pub const FILTER_OFFSET: u64 = 0x2800;
 /// Call numbers that gates know.
 pub const KINDS: u64 = 512;
 /// Offset in slot 0 of one byte for each of them: the form in which data travels with a call, 0 if none does.
-pub const FORMS_OFFSET: u64 = 0x2400;
+pub const FORMS_OFFSET: u64 = 0x400;
 /// Offset in slot 0 of one byte for each of them: the size of what an argument that travels points to.
 pub const UNITS_OFFSET: u64 = FORMS_OFFSET + KINDS;
 /// A gate hands the call over without a signal.

@@ -15,10 +15,10 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-const _: () = assert!(CTL + TABLE_OFFSET == 0x7fff_c100_0400 && size_of::<Head>() as u64 <= TABLE_OFFSET);
+const _: () = assert!(CTL + TABLE_OFFSET == 0x7fff_c100_0800 && size_of::<Head>() as u64 <= FORMS_OFFSET);
 const _: () = assert!(TABLE_OFFSET + SITES * GATE_SIZE <= FILTER_OFFSET && FILTER_OFFSET < SLOT_SIZE);
-const _: () = assert!(CTL + FORMS_OFFSET == 0x7fff_c100_2400 && TABLE_OFFSET + SITES * GATE_SIZE <= FORMS_OFFSET);
-const _: () = assert!(UNITS_OFFSET == FORMS_OFFSET + KINDS && UNITS_OFFSET + KINDS <= FILTER_OFFSET);
+const _: () = assert!(CTL + FORMS_OFFSET == 0x7fff_c100_0400);
+const _: () = assert!(UNITS_OFFSET == FORMS_OFFSET + KINDS && UNITS_OFFSET + KINDS <= TABLE_OFFSET);
 const _: () = assert!(IN_OFFSET + IN_MAX <= OUT_OFFSET && OUT_OFFSET + OUT_MAX <= SLOT_SIZE);
 const _: () = assert!(CTL.is_multiple_of(1 << 24) && CTL_SIZE.is_multiple_of(1 << 24) && IN_MAX < 1 << (32 - KIND_BITS));
 const _: () = assert!(GATES == 0x7fff_c020_0000 && size_of::<Site>() == 32 && GATE_SIZE == 32);

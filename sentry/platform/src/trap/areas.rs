@@ -5,29 +5,30 @@ use super::ctl::Ctl;
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Most areas that wait to be given up.
 const OLD: usize = 8;
 
+/// Most areas that wait to be taken: who forks in a row comes back before the reaper has seen the last child's end.
+const READY: usize = 2;
+
 /// The areas that no process has.
 #[derive(Default)]
 pub struct Areas {
-    ready: Mutex<Option<Ctl>>,
+    ready: Mutex<Vec<Ctl>>,
     old: Mutex<Vec<Arc<Ctl>>>,
-    /// One was taken since the last [`tidy`](Self::tidy).
-    wanted: AtomicBool,
+    /// Taken since the last [`tidy`](Self::tidy).
+    taken: AtomicUsize,
 }
 
 impl Areas {
     /// An area for a process that is to be made.
     pub fn take(&self) -> io::Result<Ctl> {
-        self.wanted.store(true, Relaxed);
-        match self.ready.lock().take() {
-            Some(ctl) => Ok(ctl),
-            None => fresh(),
-        }
+        self.taken.fetch_add(1, Relaxed);
+        let ready = self.ready.lock().pop();
+        ready.map_or_else(fresh, Ok)
     }
 
     /// Takes what a process that ended had.
@@ -41,9 +42,11 @@ impl Areas {
     /// Makes and unmaps what is due.
     pub fn tidy(&self) {
         drop(std::mem::take(&mut *self.old.lock()));
-        if self.wanted.swap(false, Relaxed) && self.ready.lock().is_none() {
+        let wanted = self.taken.swap(0, Relaxed).min(READY);
+        while self.ready.lock().len() < wanted {
             // Whoever needs one and finds none hears why.
-            *self.ready.lock() = fresh().ok();
+            let Ok(ctl) = fresh() else { return };
+            self.ready.lock().push(ctl);
         }
     }
 }

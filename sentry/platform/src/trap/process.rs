@@ -386,8 +386,8 @@ impl Process {
         let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
         let ctl = rt.areas.take().map_err(errno)?;
         let sites = self.sites.lock().inherit(&ctl);
-        // For the child's pidfd and its listener.
-        let places = (place(&self.pidfd)?, place(&self.pidfd)?);
+        // For the child's listener; its pidfd takes the place of the area's descriptor.
+        let place = place(&self.pidfd)?;
         let mut forker = self.forker.lock();
         let tid = forker.tid.ok_or(CallError::Gone)?;
         let alone = forker.silent < SILENT;
@@ -402,23 +402,23 @@ impl Process {
         }
         let (listener, id) = pending;
         let fd = ctl.with_file(|file| hostcalls::notif_addfd(listener, id, file.as_fd())).map_err(errno)?;
-        ctl.close();
         let _together = rt.processors.gather(tid, &mut forker.place);
         self.ctl.head().cmd_frame.store(of.frame, Relaxed);
         let kind = if alone { layout::CMD_TASK } else { layout::CMD_FORK };
         self.post(&mut forker.seq, kind, slot, fd, close);
         let value = self.answer(forker.seq)?;
-        let (place, silent) = (forker.place, forker.silent);
+        let (at, silent) = (forker.place, forker.silent);
         let pidfd = self.ctl.head().res_pidfd.load(Relaxed);
         drop(forker);
         if value < 0 {
             return Err(CallError::Errno(i32::try_from(-value).unwrap_or(libc::EIO)));
         }
         let number = pidfd.wrapping_add(1);
-        drop(places);
+        ctl.close();
+        drop(place);
         let pidfd = hostcalls::pidfd_getfd(self.pidfd.as_fd(), pidfd).map_err(|_| CallError::Gone)?;
         let child = Process::new(&rt, pidfd, ctl, slot, rt.vdso.load(Relaxed), sites, |pid| {
-            if alone { Forker::later(silent) } else { Forker::first(pid, place, silent) }
+            if alone { Forker::later(silent) } else { Forker::first(pid, at, silent) }
         })?;
         let binding = if alone {
             let value = u32::try_from(value).unwrap_or(u32::MAX);
