@@ -111,6 +111,9 @@ pub const KIND_OF_ACTION: u8 = 12;
 /// The handler of the signal, to which a gate leaves it, keeps what sigaltstack gives in [`Slot::alt`], if there are
 /// answers and [`Slot::alt_valid`].
 pub const KIND_OF_ALTSTACK: u8 = 13;
+/// A gate hands the call over without a signal if it maps private memory without a file; a file's descriptor comes with a full
+/// port only.
+pub const KIND_OF_MAP: u8 = 14;
 /// Answers in a slot; those of rt_sigprocmask, set_robust_list, madvise and sigaltstack are only counted.
 pub const OWN: usize = 12;
 /// The bit of [`Slot::mask`] that says that the gates may change it: that of SIGKILL, which no mask has.
@@ -120,8 +123,8 @@ pub const LENT: u64 = 1 << 8;
 /// set_robust_list, madvise, rt_sigaction, sigaltstack.
 pub const OWN_CALLS: [u32; OWN] = [39, 186, 102, 107, 104, 108, 334, 14, 273, 28, 13, 131];
 /// Calls that need all registers or host calls.
-const FULL: [u32; 21] =
-    [9, 10, 11, 12, 15, 25, 30, 56, 57, 58, 59, 60, 67, 149, 151, 158, 231, 322, 329, 435, 453];
+const FULL: [u32; 17] =
+    [15, 25, 30, 56, 57, 58, 59, 60, 67, 149, 151, 158, 231, 322, 329, 435, 453];
 
 /// What a gate does with each of the first [`KINDS`] call numbers.
 pub const fn kinds() -> [u8; KINDS as usize] {
@@ -131,6 +134,7 @@ pub const fn kinds() -> [u8; KINDS as usize] {
         kinds[FULL[i] as usize] = KIND_OF_FULL;
         i += 1;
     }
+    kinds[9] = KIND_OF_MAP;
     i = 0;
     while i < OWN {
         kinds[OWN_CALLS[i] as usize] = KIND_OF_OWN + i as u8;
@@ -325,6 +329,8 @@ pub struct Slot {
     pub frame: AtomicU64,
     /// Bytes of extended state at the start of the slot's data, of a task that makes another one; 0: none.
     pub kept_xstate: AtomicU32,
+    /// Where in a batch a gate is.
+    pub step: AtomicU32,
     /// How often the gates have yielded.
     pub yields: AtomicU32,
     /// The call site of this request has trapped so often before without being reported.

@@ -10,7 +10,7 @@
 
 use crate::data;
 use crate::layout::*;
-use crate::task::{Context, R11, RAX, RDI, RDX, RFLAGS, RIP, RSI};
+use crate::task::{self, Context, R8, R9, R10, R11, RAX, RDI, RDX, RFLAGS, RIP, RSI};
 use core::arch::global_asm;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -192,10 +192,14 @@ global_asm!(
     "jmp 3b",
     // Anything else than a value: reported anew, with all registers.
     "6:",
+    "mov dword ptr gs:[{step}], 0",
     "cmp ecx, {reply_data}",
     "je lz_out",
+    "cmp ecx, {reply_batch}",
+    "je lz_batch",
     "cmp ecx, {reply_exit}",
     "je 9f",
+    "lz_anew:",
     "mov rcx, gs:[{nr}]",
     "mov rax, gs:[{flags}]",
     "add al, 0x7f",
@@ -353,6 +357,8 @@ global_asm!(
     "add qword ptr gs:[{own_count} + ({kind_action} - 2) * 8], 1",
     "jmp lz_zero",
     "lz_others:",
+    "cmp ecx, {kind_map}",
+    "je lz_map",
     "cmp ecx, {kind_altstack}",
     "je lz_trap",
     "cmp ecx, {kind_advice}",
@@ -404,6 +410,12 @@ global_asm!(
     "sahf",
     "mov rax, rcx",
     "jmp lz_plain_b",
+    "lz_map:",
+    "mov ecx, r10d",
+    "and ecx, {map_form}",
+    "cmp ecx, {map_own}",
+    "je lz_hand",
+    "jmp lz_trap",
     // What an argument points to travels with the request. A fault ends the copy: the sentry then looks for itself.
     "lz_data:",
     "mov gs:[{args}], rdi",
@@ -519,6 +531,69 @@ global_asm!(
     "mov r11d, gs:[{site}]",
     "jmp lz_post",
     "lz_data_end:",
+    // Host calls that come with a value. What fails is made again by the handler, which reports it.
+    "lz_batch:",
+    "2:",
+    "mov ecx, gs:[{step}]",
+    "cmp ecx, gs:[{rsp_calls}]",
+    "jae 4f",
+    "cmp ecx, {batch}",
+    "jae 4f",
+    "imul ecx, ecx, {call}",
+    "mov rax, gs:[{calls} + rcx]",
+    "mov rdi, gs:[{calls} + rcx + 8]",
+    "mov rsi, gs:[{calls} + rcx + 16]",
+    "mov rdx, gs:[{calls} + rcx + 24]",
+    "mov r10, gs:[{calls} + rcx + 32]",
+    "mov r8, gs:[{calls} + rcx + 40]",
+    "mov r9, gs:[{calls} + rcx + 48]",
+    "cmp eax, {poke}",
+    "je lz_batch_poke",
+    "syscall",
+    "lz_batch_made:",
+    "cmp rax, -4095",
+    "jae lz_batch_failed",
+    "add dword ptr gs:[{step}], 1",
+    "lz_batch_noted:",
+    "jmp 2b",
+    "lz_batch_poke:",
+    "mov [rdi], esi",
+    "shr rsi, 32",
+    "mov [rdi + 4], sil",
+    "xor eax, eax",
+    "jmp lz_batch_made",
+    "lz_batch_failed:",
+    "mov rdi, gs:[{args}]",
+    "mov rsi, gs:[{args} + 8]",
+    "mov rdx, gs:[{args} + 16]",
+    "mov r10, gs:[{args} + 24]",
+    "mov r8, gs:[{args} + 32]",
+    "mov r9, gs:[{args} + 40]",
+    "jmp lz_anew",
+    "4:",
+    "mov ecx, gs:[{req_seq}]",
+    "xchg gs:[{done}], ecx",
+    "cmp dword ptr gs:[{done_wait}], 0",
+    "je 5f",
+    "mov dword ptr gs:[{done_wait}], 0",
+    "rdgsbase rdi",
+    "add rdi, {done}",
+    "mov esi, 1",
+    "mov edx, 0x7fffffff",
+    "xor r10d, r10d",
+    "xor r8d, r8d",
+    "xor r9d, r9d",
+    "mov eax, 202",
+    "syscall",
+    "5:",
+    "mov rdi, gs:[{args}]",
+    "mov rsi, gs:[{args} + 8]",
+    "mov rdx, gs:[{args} + 16]",
+    "mov r10, gs:[{args} + 24]",
+    "mov r8, gs:[{args} + 32]",
+    "mov r9, gs:[{args} + 40]",
+    "jmp lz_value",
+    "lz_batch_end:",
     "lz_light_end:",
     sites = const SITES,
     ctl_high = const CTL >> 24,
@@ -566,6 +641,18 @@ global_asm!(
     doorbell = const DOORBELL,
     reply_return = const REPLY_RETURN,
     reply_data = const REPLY_DATA,
+    reply_batch = const REPLY_BATCH,
+    step = const offset_of!(Slot, step),
+    rsp_calls = const offset_of!(Slot, rsp_calls),
+    calls = const offset_of!(Slot, calls),
+    call = const size_of::<Call>(),
+    batch = const BATCH,
+    poke = const POKE,
+    done = const offset_of!(Slot, done),
+    done_wait = const offset_of!(Slot, done_wait),
+    kind_map = const KIND_OF_MAP,
+    map_form = const MAP_FORM,
+    map_own = const MAP_OWN,
     reply_exit = const REPLY_EXIT,
     gate_trap = const GATE_TRAP,
     spins = const SPINS,
@@ -573,6 +660,13 @@ global_asm!(
 
 /// What to do with a call, by its number.
 pub static KINDS_OF_CALLS: [u8; KINDS as usize] = kinds();
+
+/// A value that comes with host calls.
+const REPLY_BATCH: u32 = REPLY_RETURN | CALLS_FIRST;
+/// MAP_SHARED, MAP_PRIVATE and MAP_ANONYMOUS ...
+const MAP_FORM: u32 = 0x23;
+/// ... of a mapping for which a gate's call is enough.
+const MAP_OWN: u32 = 0x22;
 
 /// MADV_DONTNEED
 pub const DONTNEED: u64 = 4;
@@ -607,6 +701,12 @@ unsafe extern "C" {
     static lz_data_live: u8;
     static lz_data_none: u8;
     static lz_data_end: u8;
+    static lz_batch: u8;
+    static lz_batch_made: u8;
+    static lz_batch_noted: u8;
+    static lz_batch_poke: u8;
+    static lz_batch_failed: u8;
+    static lz_batch_end: u8;
     static lz_light_end: u8;
 }
 
@@ -617,6 +717,8 @@ pub enum Found {
     Guest,
     /// A call that is to be reported anew.
     Rung,
+    /// A call whose host calls failed with this error.
+    Failed(u32),
     /// A step under way: it goes on.
     Midway,
 }
@@ -700,6 +802,8 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
         } else if within(&raw const lz_out_live, &raw const lz_out_done) {
             slot.rsp_value.store(data::FAULT, Relaxed);
             &raw const lz_out_done
+        } else if within(&raw const lz_batch_poke, &raw const lz_batch_failed) {
+            &raw const lz_batch_failed
         } else {
             return Found::Guest;
         };
@@ -712,9 +816,20 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
     if step {
         return Found::Midway;
     }
+    if within(&raw const lz_batch, &raw const lz_batch_end) {
+        if within(&raw const lz_batch_failed, &raw const lz_batch_end) && slot.step.load(Relaxed) < slot.rsp_calls.load(Relaxed) {
+            return Found::Midway;
+        }
+        let made = within(&raw const lz_batch_made, &raw const lz_batch_noted);
+        let failed = (-4095..0).contains(&(context.mctx[RAX] as i64));
+        return finish(slot, context, slot.step.load(Relaxed) + u32::from(made && !failed));
+    }
     if rip >= at(&raw const lz_posted) && rip < at(&raw const lz_own) {
         let answered = slot.rsp_seq.load(Acquire) == slot.req_seq.load(Relaxed);
         let kind = slot.rsp_kind.load(Relaxed);
+        if answered && kind == REPLY_BATCH {
+            return finish(slot, context, 0);
+        }
         if !answered || (kind != REPLY_RETURN && kind != REPLY_DATA) {
             return Found::Midway;
         }
@@ -763,6 +878,22 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
         context.mctx[RAX] = slot.req_nr.load(Relaxed);
     }
     context.mctx[RIP] = entry(site);
+    Found::Guest
+}
+
+/// Makes what is left of the host calls that came with a value, and goes on with it.
+fn finish(slot: &Slot, context: &mut Context, from: u32) -> Found {
+    let failed = task::batch_from(slot, from);
+    for (to, from) in [RDI, RSI, RDX, R10, R8, R9].into_iter().zip(&slot.req_args) {
+        context.mctx[to] = from.load(Relaxed);
+    }
+    set_flags(context, slot.light_flags.load(Relaxed));
+    context.mctx[RIP] = behind(site(u64::from(slot.light_site.load(Relaxed)) / GATE_SIZE));
+    if failed != 0 {
+        context.mctx[RAX] = slot.req_nr.load(Relaxed);
+        return Found::Failed(failed);
+    }
+    context.mctx[RAX] = slot.rsp_value.load(Relaxed);
     Found::Guest
 }
 

@@ -84,7 +84,9 @@ fn kind(nr: u32) -> u8 {
 pub fn answer(nr: u32, slot: &Slot, context: &mut Context) -> bool {
     slot.unseen.store(0, Relaxed);
     let kind = kind(nr);
-    let Some(index) = kind.checked_sub(KIND_OF_OWN).map(usize::from) else { return false };
+    let Some(index) = kind.checked_sub(KIND_OF_OWN).map(usize::from).filter(|index| *index < OWN) else {
+        return false;
+    };
     let valid = slot.own_valid.load(Relaxed) != 0;
     if kind != KIND_OF_MASK && !valid || kind == KIND_OF_MASK && slot.mask.load(Relaxed) & LENT == 0 {
         return false;

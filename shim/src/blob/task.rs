@@ -22,6 +22,8 @@ pub struct Context {
 }
 
 /// Words of the machine context.
+pub const R8: usize = 0;
+pub const R9: usize = 1;
 pub const R10: usize = 2;
 pub const R11: usize = 3;
 pub const RDI: usize = 8;
@@ -173,7 +175,13 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
         // SAFETY: the host's own frame.
         unsafe { host::sigreturn(context as *const Context as u64) }
     }
-    let rung = found == Found::Rung;
+    let failed = match found {
+        // What came with an answer that is no value has not been done.
+        Found::Rung if slot.rsp_kind.load(Relaxed) & CALLS_FIRST != 0 => batch_from(slot, slot.step.load(Relaxed)),
+        Found::Failed(error) => error,
+        _ => 0,
+    };
+    let rung = found == Found::Rung || failed != 0;
     let call = !rung && signo == 31 && info.code == SYS_SECCOMP && info.arch == ARCH;
     if call && own::answer(info.syscall as u32, slot, context) {
         gate::detour(context);
@@ -188,8 +196,15 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
     }
     let carried = if call { data::carry(info.syscall as u32, slot) } else { 0 };
     slot.frame.store(context as *const Context as u64, Relaxed);
-    slot.req_kind.store(if rung { KIND_RUNG } else { signo as u32 | carried << KIND_BITS }, Relaxed);
-    slot.req_code.store(info.code as u32, Relaxed);
+    let kind = if failed != 0 {
+        KIND_FAILED
+    } else if rung {
+        KIND_RUNG
+    } else {
+        signo as u32 | carried << KIND_BITS
+    };
+    slot.req_kind.store(kind, Relaxed);
+    slot.req_code.store(if failed != 0 { failed } else { info.code as u32 }, Relaxed);
     slot.req_arch.store(info.arch, Relaxed);
     slot.req_addr.store(info.addr, Relaxed);
     exchange(slot, context, !rung);
@@ -227,11 +242,11 @@ fn poke(at: u64, bytes: u64) -> i64 {
     0
 }
 
-/// Runs a batch of host calls; the first error of one that is not close, or 0.
-fn batch(slot: &Slot) -> u32 {
+/// Runs a batch of host calls, and says that it is done unless something failed: the first error of one that is not close, or 0.
+fn batch(slot: &Slot, seq: u32, from: u32) -> u32 {
     let count = (slot.rsp_calls.load(Relaxed) as usize).min(BATCH);
     let mut failed = 0;
-    for (call, result) in slot.calls.iter().zip(&slot.results).take(count) {
+    for (call, result) in slot.calls.iter().zip(&slot.results).take(count).skip(from as usize) {
         let [nr, a, b, c, d, e, f] = &call.words;
         let args = [a, b, c, d, e, f].map(|word| word.load(Relaxed));
         let nr = nr.load(Relaxed);
@@ -248,7 +263,20 @@ fn batch(slot: &Slot) -> u32 {
         }
         result.store(value, Relaxed);
     }
+    if failed == 0 {
+        slot.done.swap(seq, SeqCst);
+    }
+    if slot.done_wait.load(SeqCst) != 0 {
+        slot.done_wait.store(0, Relaxed);
+        host::futex_wake(&slot.done);
+    }
     failed
+}
+
+/// Runs what is left of the batch that came with the answer to a gate's request.
+pub fn batch_from(slot: &Slot, from: u32) -> u32 {
+    slot.rsp_kind.store(slot.rsp_kind.load(Relaxed) & !CALLS_FIRST, Relaxed);
+    batch(slot, slot.req_seq.load(Relaxed), from)
 }
 
 /// Reports what the slot says, does what the sentry answers, until it lets the guest go on.
@@ -290,14 +318,7 @@ fn exchange(slot: &Slot, context: &mut Context, mut spin: bool) {
         spin = true;
         let mut kind = slot.rsp_kind.load(Relaxed);
         if kind == REPLY_CALLS || kind & CALLS_FIRST != 0 {
-            let failed = batch(slot);
-            if failed == 0 {
-                slot.done.swap(seq, SeqCst);
-            }
-            if slot.done_wait.load(SeqCst) != 0 {
-                slot.done_wait.store(0, Relaxed);
-                host::futex_wake(&slot.done);
-            }
+            let failed = batch(slot, seq, 0);
             if kind != REPLY_CALLS && failed != 0 {
                 slot.req_kind.store(KIND_FAILED, Relaxed);
                 slot.req_code.store(failed, Relaxed);

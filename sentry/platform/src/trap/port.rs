@@ -62,7 +62,7 @@ pub struct TrapPort<'a> {
     close: Option<u32>,
     /// Memory calls are left to the task.
     defer: bool,
-    /// They cannot be.
+    /// The call came through a gate.
     light: bool,
     /// Those left so far.
     queue: Vec<[u64; 7]>,
@@ -141,7 +141,7 @@ impl<'a> TrapPort<'a> {
         self
     }
 
-    /// For a call that came through a gate: no batch can go back with its answer.
+    /// For a call that came through a gate.
     pub fn light(mut self) -> Self {
         self.light = true;
         self
@@ -526,8 +526,8 @@ impl Port for TrapPort<'_> {
     }
 
     fn defer(&mut self) -> bool {
-        self.defer = !self.light;
-        self.defer
+        self.defer = true;
+        true
     }
 
     fn deferred(&self) -> Option<Token> {
