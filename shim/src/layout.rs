@@ -215,8 +215,8 @@ pub const CALLS_FIRST: u32 = 0x100;
 /// Words of the machine context that travel: r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags,
 /// segment selectors, err, trapno, oldmask, cr2, fpstate pointer (`struct sigcontext`, asm/sigcontext.h).
 pub const MCTX_WORDS: usize = 24;
-/// Not a host call: the shim writes five bytes, the lower ones of the second argument, at the first. Left out once
-/// something of the batch has failed.
+/// Not a host call: the shim writes five bytes, the lower ones of the second argument, at the first, in one step if they lie in
+/// an aligned word of eight. Left out once something of the batch has failed.
 pub const POKE: u64 = 4001;
 /// Not a host call: the shim writes four bytes, the second argument, at the first, if it can.
 pub const STORE: u64 = 4002;
@@ -313,6 +313,10 @@ pub struct Slot {
     pub robust_given: AtomicU32,
     /// The head of the list.
     pub robust: AtomicU64,
+    /// Not 0: the head of a list that was empty when the task called exit or exit_group.
+    pub robust_idle: AtomicU64,
+    /// What `alt` is to be next.
+    pub alt_next: [AtomicU64; 2],
     /// Not 0: `alt` is the alternate stack.
     pub alt_valid: AtomicU32,
     /// Not 0: the task has changed it.

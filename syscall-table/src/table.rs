@@ -233,7 +233,7 @@ macro_rules! for_each_syscall {
             [201, time, (tloc: Out<i64>), Full(clock_gettime::time), ""],
             [202, futex, (uaddr: Addr, op: FutexOp, val: u32, timeout: Addr, uaddr2: Addr, val3: u32), Partial(futex::futex), "FUTEX_WAKE_OP is not atomic against the guest's own instructions; no priority is inherited"],
             [203, sched_setaffinity, (pid: Pid, cpusetsize: u32, mask: Addr), Full(sched::sched_setaffinity), ""],
-            [204, sched_getaffinity, (pid: Pid, cpusetsize: u32, mask: Addr), Full(sched::sched_getaffinity), ""],
+            [204, sched_getaffinity, (pid: Pid, cpusetsize: u32, mask: Out<u64>), Full(sched::sched_getaffinity), ""],
             [205, set_thread_area, (u_info: Addr), Missing, "i386 only"],
             [206, io_setup, (nr_events: u32, ctx_idp: InOut<u64>), Full(io_submit::io_setup), ""],
             [207, io_destroy, (ctx_id: u64), Full(io_submit::io_destroy), ""],

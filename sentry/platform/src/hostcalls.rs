@@ -307,6 +307,17 @@ pub fn tsc() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
+/// Whether this processor fetches an instruction that another one replaces within an aligned word of eight bytes either wholly
+/// old or wholly new. AMD says so; of others it is not known.
+pub fn fetches_whole_words() -> bool {
+    static KNOWN: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+        let leaf = std::arch::x86_64::__cpuid(0);
+        let vendor = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes);
+        matches!(vendor.as_flattened(), b"AuthenticAMD" | b"HygonGenuine")
+    });
+    *KNOWN
+}
+
 /// Whether the kernel lets user code read and write FS and GS bases (AT_HWCAP2, HWCAP2_FSGSBASE).
 pub fn has_fsgsbase() -> bool {
     // SAFETY: reads the auxiliary vector.

@@ -406,6 +406,11 @@ pub trait TaskControl: Send + Sync {
         None
     }
 
+    /// Whether the task says that its robust list with this head was empty when it called exit or exit_group.
+    fn robust_list_idle(&self, _head: u64) -> bool {
+        false
+    }
+
     /// How often each was given since this was asked last. The guest can forge it: good for a report, for nothing else.
     fn answered(&self) -> [u64; OWN_CALLS.len()] {
         [0; OWN_CALLS.len()]

@@ -260,7 +260,7 @@ fn all_cpus(cx: &Cx) -> u64 {
     u64::MAX.checked_shr(64 - cpus as u32).unwrap_or(u64::MAX)
 }
 
-pub fn sched_getaffinity(cx: &mut Cx, pid: Pid, cpusetsize: u32, mask: Addr) -> SysResult {
+pub fn sched_getaffinity(cx: &mut Cx, pid: Pid, cpusetsize: u32, mask: Out<u64>) -> SysResult {
     if cpusetsize < 8 || !cpusetsize.is_multiple_of(8) {
         return Err(Errno::EINVAL.into());
     }

@@ -481,6 +481,11 @@ impl Task {
         }
     }
 
+    /// Whether the task's robust list was empty when it called exit, by its own word.
+    pub(crate) fn robust_list_idle(&self, head: u64) -> bool {
+        self.control.get().is_some_and(|control| control.robust_list_idle(head))
+    }
+
     /// set_robust_list head.
     pub(crate) fn robust_list(&self) -> u64 {
         if let Some(head) = self.control.get().and_then(|control| control.robust_list()) {

@@ -10,6 +10,7 @@
 
 use crate::data;
 use crate::layout::*;
+use crate::own;
 use crate::task::{self, Context, R8, R9, R10, R11, RAX, RDI, RDX, RFLAGS, RIP, RSI};
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -360,7 +361,7 @@ global_asm!(
     "cmp ecx, {kind_map}",
     "je lz_map",
     "cmp ecx, {kind_altstack}",
-    "je lz_trap",
+    "je lz_altstack",
     "cmp ecx, {kind_advice}",
     "je lz_advice",
     "cmp dword ptr gs:[{own_valid}], 0",
@@ -387,6 +388,64 @@ global_asm!(
     "jmp lz_trap",
     "2:",
     "add qword ptr gs:[{own_count} + ({kind_advice} - 2) * 8], 1",
+    "jmp lz_zero",
+    // sigaltstack with nothing but a plain stack or none, off the present one. A fault goes on at lz_mask_hand.
+    "lz_altstack:",
+    "cmp dword ptr gs:[{own_valid}], 0",
+    "je lz_hand",
+    "cmp dword ptr gs:[{alt_valid}], 0",
+    "je lz_hand",
+    "mov gs:[{site}], r11d",
+    "lz_alt_live:",
+    "mov rcx, gs:[{alt} + 8]",
+    "test rcx, rcx",
+    "jz 2f",
+    "mov rax, rsp",
+    "sub rax, gs:[{alt}]",
+    "cmp rax, rcx",
+    "jbe lz_mask_hand",
+    "2:",
+    "test rdi, rdi",
+    "jz 5f",
+    "mov r11d, [rdi + 8]",
+    "mov rcx, [rdi + 16]",
+    "mov rax, [rdi]",
+    "cmp r11d, 2",
+    "ja lz_mask_hand",
+    "je 3f",
+    "cmp rcx, {least_stack}",
+    "jae 4f",
+    "jmp lz_mask_hand",
+    "3:",
+    "xor eax, eax",
+    "xor ecx, ecx",
+    "4:",
+    "mov gs:[{alt_next}], rax",
+    "mov gs:[{alt_next} + 8], rcx",
+    "5:",
+    "test rsi, rsi",
+    "jz 6f",
+    "mov rax, gs:[{alt}]",
+    "mov rcx, gs:[{alt} + 8]",
+    "mov [rsi], rax",
+    "mov [rsi + 16], rcx",
+    "xor eax, eax",
+    "test rcx, rcx",
+    "setz al",
+    "add eax, eax",
+    "mov [rsi + 8], rax",
+    "6:",
+    "test rdi, rdi",
+    "jz lz_alt_done",
+    "lz_alt_change:",
+    "mov rax, gs:[{alt_next}]",
+    "mov gs:[{alt}], rax",
+    "mov rax, gs:[{alt_next} + 8]",
+    "mov gs:[{alt} + 8], rax",
+    "mov dword ptr gs:[{alt_given}], 1",
+    "lz_alt_done:",
+    "add qword ptr gs:[{own_count} + ({kind_altstack} - 2) * 8], 1",
+    "mov r11d, gs:[{site}]",
     "jmp lz_zero",
     "lz_robust:",
     "cmp rsi, 24",
@@ -556,11 +615,9 @@ global_asm!(
     "add dword ptr gs:[{step}], 1",
     "lz_batch_noted:",
     "jmp 2b",
+    // Bytes of code are the handler's.
     "lz_batch_poke:",
-    "mov [rdi], esi",
-    "shr rsi, 32",
-    "mov [rdi + 4], sil",
-    "xor eax, eax",
+    "mov rax, -1",
     "jmp lz_batch_made",
     "lz_batch_failed:",
     "mov rdi, gs:[{args}]",
@@ -637,6 +694,11 @@ global_asm!(
     lent_bit = const LENT.trailing_zeros(),
     maskable = const !(LENT | 1 << 18) as i64,
     robust = const offset_of!(Slot, robust),
+    alt = const offset_of!(Slot, alt),
+    alt_next = const offset_of!(Slot, alt_next),
+    alt_valid = const offset_of!(Slot, alt_valid),
+    alt_given = const offset_of!(Slot, alt_given),
+    least_stack = const LEAST_STACK,
     robust_given = const offset_of!(Slot, robust_given),
     doorbell = const DOORBELL,
     reply_return = const REPLY_RETURN,
@@ -661,6 +723,8 @@ global_asm!(
 /// What to do with a call, by its number.
 pub static KINDS_OF_CALLS: [u8; KINDS as usize] = kinds();
 
+/// MINSIGSTKSZ
+pub const LEAST_STACK: u64 = 2048;
 /// A value that comes with host calls.
 const REPLY_BATCH: u32 = REPLY_RETURN | CALLS_FIRST;
 /// MAP_SHARED, MAP_PRIVATE and MAP_ANONYMOUS ...
@@ -695,6 +759,10 @@ unsafe extern "C" {
     static lz_mask_hand: u8;
     static lz_others: u8;
     static lz_advice_made: u8;
+    static lz_altstack: u8;
+    static lz_alt_live: u8;
+    static lz_alt_change: u8;
+    static lz_alt_done: u8;
     static lz_robust: u8;
     static lz_zero: u8;
     static lz_trap: u8;
@@ -704,7 +772,6 @@ unsafe extern "C" {
     static lz_batch: u8;
     static lz_batch_made: u8;
     static lz_batch_noted: u8;
-    static lz_batch_poke: u8;
     static lz_batch_failed: u8;
     static lz_batch_end: u8;
     static lz_light_end: u8;
@@ -790,7 +857,8 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
     let at = |label: *const u8| label as u64;
     let inside = at(&raw const lz_light_start)..at(&raw const lz_light_end);
     let within = |from: *const u8, to: *const u8| rip >= at(from) && rip < at(to);
-    let masking = within(&raw const lz_mask_live, &raw const lz_others);
+    let altering = within(&raw const lz_alt_live, &raw const lz_robust);
+    let masking = altering || within(&raw const lz_mask_live, &raw const lz_others);
     let carrying = within(&raw const lz_data_live, &raw const lz_data_end);
     if signo == 11 || signo == 7 {
         // The sentry finds out what is wrong with a pointer that it reads from; it has looked at those it writes to, so
@@ -802,8 +870,6 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
         } else if within(&raw const lz_out_live, &raw const lz_out_done) {
             slot.rsp_value.store(data::FAULT, Relaxed);
             &raw const lz_out_done
-        } else if within(&raw const lz_batch_poke, &raw const lz_batch_failed) {
-            &raw const lz_batch_failed
         } else {
             return Found::Guest;
         };
@@ -839,7 +905,7 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
         context.mctx[RIP] = behind(site(u64::from(slot.light_site.load(Relaxed)) / GATE_SIZE));
         return Found::Guest;
     }
-    let advised = within(&raw const lz_advice_made, &raw const lz_robust);
+    let advised = within(&raw const lz_advice_made, &raw const lz_altstack);
     if advised && context.mctx[RAX] != 0 {
         // It goes to the sentry.
         return Found::Midway;
@@ -851,7 +917,11 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
         restore(context, slot);
     }
     let tried = rip == at(&raw const lz_mask_tried) && context.mctx[RFLAGS] & ZERO_FLAG != 0;
+    if within(&raw const lz_alt_change, &raw const lz_alt_done) {
+        own::alter(slot);
+    }
     let done = within(&raw const lz_mask_done, &raw const lz_mask_hand)
+        || within(&raw const lz_alt_change, &raw const lz_robust)
         || within(&raw const lz_zero, &raw const lz_trap);
     if tried || done || advised {
         // The mask or the list is another one by now, the memory is gone: the call is over.

@@ -1,6 +1,6 @@
 //! Calls that came by a signal and need no sentry: what the gates answer by themselves without one.
 
-use crate::gate::{DONTNEED, KINDS_OF_CALLS};
+use crate::gate::{DONTNEED, KINDS_OF_CALLS, LEAST_STACK};
 use crate::host;
 use crate::layout::*;
 use crate::task::{Context, R10, RAX, RDI, RDX, RIP, RSI, RSP};
@@ -76,6 +76,18 @@ pub fn put(at: u64, value: u64) -> i64 {
     0
 }
 
+/// The head of the robust list, if it has no entry and none on its way (`struct robust_list_head`), else 0.
+pub fn idle_list(slot: &Slot) -> u64 {
+    let head = slot.robust.load(Relaxed);
+    if head == 0 {
+        return 0;
+    }
+    // SAFETY: faults are caught.
+    let (first, pending) = unsafe { (load(head), load(head.wrapping_add(16))) };
+    let idle = first.failed | pending.failed == 0 && first.value == head && pending.value == 0;
+    if idle { head } else { 0 }
+}
+
 fn kind(nr: u32) -> u8 {
     KINDS_OF_CALLS.get(nr as usize).copied().unwrap_or(KIND_OF_LIGHT)
 }
@@ -91,7 +103,7 @@ pub fn answer(nr: u32, slot: &Slot, context: &mut Context) -> bool {
     if kind != KIND_OF_MASK && !valid || kind == KIND_OF_MASK && slot.mask.load(Relaxed) & LENT == 0 {
         return false;
     }
-    if kind != KIND_OF_ALTSTACK && is_due(slot, context.mctx[RIP]) {
+    if is_due(slot, context.mctx[RIP]) {
         return false;
     }
     let own = slot.own.get(index).map_or(0, |word| word.load(Relaxed));
@@ -157,7 +169,6 @@ fn is_default(own: u64, context: &Context) -> bool {
 /// sigaltstack with nothing but a plain stack or none. False: the sentry does it.
 fn altstack(slot: &Slot, context: &Context) -> bool {
     const DISABLE: u64 = 2;
-    const LEAST: u64 = 2048;
     let [new, old, sp] = [RDI, RSI, RSP].map(|at| context.mctx[at]);
     let [at, len] = [0, 1].map(|word: usize| slot.alt[word].load(Relaxed));
     if slot.alt_valid.load(Relaxed) == 0 || len != 0 && sp.wrapping_sub(at) <= len {
@@ -172,7 +183,7 @@ fn altstack(slot: &Slot, context: &Context) -> bool {
         }
         change = match flags.value as u32 {
             2 => Some([0, 0]),
-            0 | 1 if size.value >= LEAST => Some([start.value, size.value]),
+            0 | 1 if size.value >= LEAST_STACK => Some([start.value, size.value]),
             _ => return false,
         };
     }
@@ -186,12 +197,20 @@ fn altstack(slot: &Slot, context: &Context) -> bool {
         }
     }
     if let Some(change) = change {
-        for (word, value) in slot.alt.iter().zip(change) {
+        for (word, value) in slot.alt_next.iter().zip(change) {
             word.store(value, Relaxed);
         }
-        slot.alt_given.store(1, SeqCst);
+        alter(slot);
     }
     true
+}
+
+/// Makes the next alternate stack the present one.
+pub fn alter(slot: &Slot) {
+    for (word, next) in slot.alt.iter().zip(&slot.alt_next) {
+        word.store(next.load(Relaxed), Relaxed);
+    }
+    slot.alt_given.store(1, SeqCst);
 }
 
 /// rt_sigprocmask on the mask in the slot. None: the sentry does it, and finds what is wrong.

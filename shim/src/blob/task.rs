@@ -55,6 +55,8 @@ struct Insn {
 }
 
 const SYS_SECCOMP: i32 = 1;
+const EXIT: i32 = 60;
+const EXIT_GROUP: i32 = 231;
 /// AUDIT_ARCH_X86_64
 const ARCH: u32 = 0xc000_003e;
 
@@ -195,6 +197,9 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
         to.store(context.mctx[from], Relaxed);
     }
     let carried = if call { data::carry(info.syscall as u32, slot) } else { 0 };
+    if call && matches!(info.syscall, EXIT | EXIT_GROUP) {
+        slot.robust_idle.store(own::idle_list(slot), Relaxed);
+    }
     slot.frame.store(context as *const Context as u64, Relaxed);
     let kind = if failed != 0 {
         KIND_FAILED
@@ -235,6 +240,17 @@ fn keep_xstate(nr: u32, slot: &Slot, context: &Context) -> u32 {
 
 /// Writes five bytes of code that the batch has just made writable.
 fn poke(at: u64, bytes: u64) -> i64 {
+    let shift = (at & 7) * 8;
+    if shift <= 24 {
+        let place = (at & !7) as *mut u64;
+        // SAFETY: guest memory, where the sentry says; the shim has no objects there.
+        unsafe {
+            let mask = 0xff_ffff_ffff << shift;
+            let word = core::ptr::read_volatile(place) & !mask | bytes << shift & mask;
+            core::ptr::write_volatile(place, word);
+        }
+        return 0;
+    }
     for (i, byte) in bytes.to_le_bytes().into_iter().enumerate().take(5) {
         // SAFETY: guest memory, where the sentry says; the shim has no objects there.
         unsafe { core::ptr::write_volatile((at as *mut u8).add(i), byte) };

@@ -10,11 +10,15 @@
 //! The task itself rewrites its code, between two host calls that make the page writable and executable and take that
 //! back, while no other task of the process runs guest code: their locks are held, so that none begins to. The second call
 //! flushes the page from every processor that uses the address space, and with it what was decoded ahead.
+//!
+//! Others may run where the jump takes the place of one instruction and both lie in one aligned word of eight bytes, on a
+//! processor that promises to fetch either the old or the new word then (AMD64 Architecture Programmer's Manual 2, 7.6.1,
+//! "Cross-Modifying Code"). What a thread does first, before its process's other threads rest, could not be rewritten else.
 
 use super::ctl::Ctl;
 use super::port::TrapPort;
 use super::task::{Run, Task};
-use crate::Space;
+use crate::{Space, hostcalls};
 use lazaret_shim::layout::{self, GATE_SIZE, GATES, GATES_B, GATES_C, SITES, TAILS};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -232,12 +236,13 @@ pub fn rewrite(task: &Arc<Task>, port: &mut TrapPort<'_>, rip: u64) {
     let Some(from) = usize::try_from(at - (rip - 2 - BEFORE as u64)).ok() else { return };
     let Some(&[a, b, c, d, e]) = code.get(from..from + 5) else { return };
     let was = [a, b, c, d, e];
+    let at_once = !(GATES_B..GATES_C).contains(&gate) && at & 7 <= 3 && hostcalls::fetches_whole_words();
     let mut done = false;
     task.sink.code(at, 5, &mut |prot| {
         // Nor is a task added.
         let (others, _all) = process.others(task);
         let mut held = Vec::with_capacity(others.len());
-        for other in &others {
+        for other in others.iter().filter(|_| !at_once) {
             match other.try_lock() {
                 Some(st) if st.run != Run::Running => held.push(st),
                 _ => return,

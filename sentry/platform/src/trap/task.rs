@@ -139,6 +139,7 @@ impl Task {
         bind.words().own_valid.store(0, Relaxed);
         bind.words().mask.store(0, Relaxed);
         bind.words().robust_given.store(0, Relaxed);
+        bind.words().robust_idle.store(0, Relaxed);
         bind.words().alt_valid.store(0, Relaxed);
         bind.words().alt_given.store(0, Relaxed);
         // From here on the process does not end with the task that made this one.
@@ -402,6 +403,10 @@ impl TaskControl for Task {
         let st = self.lock();
         let slot = st.bind.words();
         (slot.robust_given.swap(0, Acquire) != 0).then(|| slot.robust.load(Relaxed))
+    }
+
+    fn robust_list_idle(&self, head: u64) -> bool {
+        self.lock().bind.words().robust_idle.load(Relaxed) == head
     }
 
     fn answered(&self) -> [u64; OWN_CALLS.len()] {

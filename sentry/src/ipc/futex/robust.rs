@@ -18,7 +18,8 @@ pub fn release(task: &Task, closed: bool) {
 fn release_list(task: &Task) {
     let head_at = task.robust_list();
     task.set_robust_list(0);
-    if head_at == 0 {
+    // The list is the guest's, and so is what it says of it.
+    if head_at == 0 || task.robust_list_idle(head_at) {
         return;
     }
     let mm = task.mm();
