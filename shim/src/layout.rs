@@ -123,8 +123,7 @@ pub const LENT: u64 = 1 << 8;
 /// set_robust_list, madvise, rt_sigaction, sigaltstack.
 pub const OWN_CALLS: [u32; OWN] = [39, 186, 102, 107, 104, 108, 334, 14, 273, 28, 13, 131];
 /// Calls that need all registers or host calls.
-const FULL: [u32; 17] =
-    [15, 25, 30, 56, 57, 58, 59, 60, 67, 149, 151, 158, 231, 322, 329, 435, 453];
+const FULL: [u32; 17] = [15, 25, 30, 56, 57, 58, 59, 60, 67, 149, 151, 158, 231, 322, 329, 435, 453];
 
 /// What a gate does with each of the first [`KINDS`] call numbers.
 pub const fn kinds() -> [u8; KINDS as usize] {

@@ -27,11 +27,11 @@ use std::sync::{Arc, Weak};
 /// Ticks of the time stamp counter in a microsecond, roughly: the thresholds need no more.
 const MICRO: u64 = 2_500;
 /// Calls are close when this long or less passes from an answer to the next request.
-const CLOSE: u64 = 14 * MICRO;
+const CLOSE: u64 = 16 * MICRO;
 /// What waking up takes where it crosses processors.
 const AWAKE: u64 = 60 * MICRO;
 /// This many close calls in a row make a task hot.
-const STREAK: u32 = 16;
+const STREAK: u32 = 8;
 /// A hot task that does not call for this long is hot no more.
 const QUIET: u64 = 400 * MICRO;
 /// A hot task that is blocked for this long sleeps.
