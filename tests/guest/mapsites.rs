@@ -1,0 +1,159 @@
+//! Memory calls through the C library's own functions, over and over: whatever a kernel does to make them fast must not show.
+//! And processes whose first thread has gone, which are to work as any other.
+
+use guest_tests::*;
+use libc::*;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+cases![results, while_signals_come, host_refuses, first_thread_gone, forks_of_forks_with_threads];
+
+const PAGE: usize = 4096;
+const OWN: i32 = MAP_PRIVATE | MAP_ANONYMOUS;
+static SEEN: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn count(_: i32) {
+    SEEN.fetch_add(1, SeqCst);
+}
+
+fn map(len: usize) -> *mut u8 {
+    // SAFETY: new memory.
+    let at = unsafe { mmap(std::ptr::null_mut(), len, PROT_READ | PROT_WRITE, OWN, -1, 0) };
+    check(at != MAP_FAILED, "mapped");
+    at.cast()
+}
+
+/// Maps, fills, protects and unmaps; what is in the memory is what was put there.
+fn round(fill: u8) {
+    let at = map(3 * PAGE);
+    // SAFETY: three pages that were just mapped; the middle one may only be read afterwards.
+    unsafe {
+        eq((at.read_volatile(), at.add(3 * PAGE - 1).read_volatile()), (0, 0));
+        at.write_bytes(fill, 3 * PAGE);
+        eq(mprotect(at.add(PAGE).cast(), PAGE, PROT_READ), 0);
+        eq(at.add(PAGE).read_volatile(), fill);
+        eq(munmap(at.cast(), PAGE), 0);
+        eq(at.add(2 * PAGE).read_volatile(), fill);
+        eq(munmap(at.add(PAGE).cast(), 2 * PAGE), 0);
+    }
+}
+
+fn results() {
+    for i in 0..400 {
+        round(i as u8);
+        // SAFETY: nothing is mapped by these.
+        unsafe {
+            eq(munmap(1 as *mut c_void, PAGE), -1);
+            eq(*__errno_location(), EINVAL);
+            eq(mprotect(0x1000 as *mut c_void, PAGE, PROT_READ), -1);
+            eq(*__errno_location(), ENOMEM);
+            eq(mmap(std::ptr::null_mut(), 0, PROT_READ, OWN, -1, 0), MAP_FAILED);
+            eq(*__errno_location(), EINVAL);
+        }
+    }
+    for _ in 0..200 {
+        // SAFETY: grows the heap and gives that back.
+        unsafe {
+            let before = sbrk(0);
+            eq(sbrk(2 * PAGE as isize), before);
+            before.cast::<u8>().add(PAGE).write_volatile(3);
+            eq(sbrk(-(2 * PAGE as isize)), before.add(2 * PAGE));
+            eq(sbrk(0), before);
+        }
+    }
+}
+
+fn while_signals_come() {
+    let _on = sig::with(SIGUSR1, count as *const () as usize, SA_RESTART);
+    let stop = AtomicBool::new(false);
+    let (pid, tid) = (sys!(SYS_getpid), sys!(SYS_gettid));
+    SEEN.store(0, SeqCst);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(SeqCst) {
+                sys!(SYS_tgkill, pid, tid, SIGUSR1);
+                for _ in 0..200 {
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        let begin = std::time::Instant::now();
+        let mut rounds = 0u32;
+        while rounds < 3000 || SEEN.load(SeqCst) < 1000 && begin.elapsed().as_secs() < 2 {
+            rounds += 1;
+            round(rounds as u8);
+        }
+        stop.store(true, SeqCst);
+    });
+    check(SEEN.load(SeqCst) >= 20, "signals come");
+}
+
+/// Protections that alternate need a mapping each, and there is a limit to those (vm.max_map_count).
+fn host_refuses() {
+    const PAGES: usize = 140_000;
+    let at = map(PAGES * PAGE);
+    // SAFETY: mapped above.
+    unsafe {
+        at.write_volatile(7);
+        let mut refused = 0;
+        for i in (1..PAGES).step_by(2) {
+            if mprotect(at.add(i * PAGE).cast(), PAGE, PROT_READ) != 0 {
+                eq(*__errno_location(), ENOMEM);
+                refused = i;
+                break;
+            }
+        }
+        check(refused > 10_000, "refused at some time");
+        eq(at.read_volatile(), 7);
+        // The page that was refused is as it was.
+        at.add(refused * PAGE).write_volatile(9);
+        eq(munmap(at.cast(), PAGES * PAGE), 0);
+        round(1);
+    }
+}
+
+fn first_thread_gone() {
+    let pid = child(|| {
+        // Threads that ended before, so that there is no need to keep the first one for others.
+        for _ in 0..3 {
+            let all: Vec<_> = (0..24).map(|_| std::thread::spawn(|| sleep_ms(1))).collect();
+            all.into_iter().for_each(|thread| thread.join().expect("joined"));
+        }
+        let me = sys!(SYS_getpid);
+        std::thread::spawn(move || {
+            // As long as it is there its state is not Z.
+            let zombie = || std::fs::read_to_string(format!("/proc/self/task/{me}/stat")).is_ok_and(|s| s.contains(") Z "));
+            while !zombie() {
+                sleep_ms(1);
+            }
+            for i in 0..20 {
+                exits(child(move || i), i);
+                let mut buf = vec![0u8; 20_000];
+                let p = pipe_pair();
+                eq(sys!(SYS_write, p[1], vec![5u8; 20_000].as_ptr(), 20_000), 20_000);
+                eq(sys!(SYS_read, p[0], buf.as_mut_ptr(), 20_000), 20_000);
+                check(buf.iter().all(|byte| *byte == 5), "read");
+                shut(p);
+                std::thread::spawn(|| round(1)).join().expect("joined");
+            }
+            sys!(SYS_exit_group, 7);
+        });
+        sys!(SYS_exit, 0);
+        1
+    });
+    exits(pid, 7);
+}
+
+/// Each makes threads before it forks, and after.
+fn forks_of_forks_with_threads() {
+    fn chain(n: i32) -> i32 {
+        let thread = || std::thread::spawn(|| sys!(SYS_gettid)).join().expect("joined");
+        check(thread() != sys!(SYS_getpid), "a thread");
+        if n == 0 {
+            return 33;
+        }
+        let status = WEXITSTATUS(reap(child(move || chain(n - 1))));
+        check(thread() != sys!(SYS_getpid), "a thread");
+        status
+    }
+    eq(WEXITSTATUS(reap(child(|| chain(16)))), 33);
+}
