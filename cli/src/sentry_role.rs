@@ -20,7 +20,7 @@ use sentry::task::tree::Ending;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
@@ -85,7 +85,7 @@ fn serve(mut setup: SentrySetup, control: &OwnedFd) -> Result<(), String> {
     let vdso = platform::trap::vdso_extent();
     let proc = rustix::fs::open("/proc", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(at("opening /proc"))?;
-    raise_descriptor_limit();
+    raise_descriptor_limit(&proc);
     empty_root().map_err(|e| format!("sentry: making an empty root: {e}{}", hint(&e)))?;
     rustix::thread::set_no_new_privs(true).map_err(at("setting no_new_privs"))?;
     let platform = platform(&setup, vdso, proc.as_raw_fd())?;
@@ -373,10 +373,15 @@ fn listen(ready: &sentry::boot::Ready, keeper: Option<Arc<Keeper>>, control: &Ow
 }
 
 /// Each guest task takes descriptors.
-fn raise_descriptor_limit() {
+fn raise_descriptor_limit(any: impl AsFd) {
+    const TABLE: i32 = 8192;
     let maximum = getrlimit(Resource::Nofile).maximum;
     // A limit may always be raised to its maximum.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    // Room for what is kept open while there is one thread: to enlarge a table that threads share the kernel waits for all
+    // processors, some 20 ms each time.
+    let most = i32::try_from(maximum.unwrap_or(u64::MAX)).unwrap_or(i32::MAX);
+    drop(rustix::io::fcntl_dupfd_cloexec(any, TABLE.min(most) - 1));
 }
 
 /// Of each mount.

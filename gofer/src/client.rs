@@ -197,6 +197,27 @@ impl Client {
         Ok(files)
     }
 
+    /// The first pages of directories in `dir`, at most [`crate::protocol::MAX_OPEN`], with attributes: one entry for each name,
+    /// `None` for what cannot be had that way.
+    pub fn list_many(&self, dir: NodeId, names: &[&[u8]]) -> Result<Vec<Option<(Step, DirPage)>>> {
+        let names: Vec<Bytes> = names.iter().map(|name| Bytes::from(*name)).collect();
+        let asked = names.len();
+        match self.call(&Request::ListMany { dir, names })?.0 {
+            Response::Listed(pages) if pages.len() == asked => Ok(pages),
+            _ => Err(GoferError::Gone),
+        }
+    }
+
+    /// Which names in `dir`, at most [`crate::protocol::MAX_NAMES`], may have extended attributes.
+    pub fn have_xattrs(&self, dir: NodeId, names: &[&[u8]]) -> Result<Vec<bool>> {
+        let names: Vec<Bytes> = names.iter().map(|name| Bytes::from(*name)).collect();
+        let asked = names.len();
+        match self.call(&Request::HaveXattrs { dir, names })?.0 {
+            Response::Flags(flags) if flags.len() == asked => Ok(flags),
+            _ => Err(GoferError::Gone),
+        }
+    }
+
     /// Makes a regular file that did not exist (`EEXIST` if it did) and opens it.
     pub fn create(
         &self,

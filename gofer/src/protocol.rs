@@ -57,6 +57,8 @@ pub const MAX_WALK: usize = 64;
 pub const MAX_WATCHES: usize = 8192;
 /// The most names of one `OpenMany`: their descriptors fit one packet.
 pub const MAX_OPEN: usize = 64;
+/// The most names of one `HaveXattrs`.
+pub const MAX_NAMES: usize = 256;
 /// The most nodes of one `Forget`.
 pub const MAX_FORGET: usize = 4096;
 /// The largest value of an extended attribute (`XATTR_SIZE_MAX`).
@@ -217,6 +219,12 @@ pub enum Request {
     /// Walks to each of at most [`MAX_OPEN`] names in `dir` and opens it for reading. What is no regular file, or cannot be
     /// had, is passed over: asked for by itself it gives the reason. → `OpenedMany`, with a descriptor for each step in it
     OpenMany { dir: NodeId, names: Vec<Bytes> },
+    /// Walks to each of at most [`MAX_OPEN`] names in `dir` that is a directory, and gives the first page of its list with
+    /// attributes, as long as they fit one message. → `Listed`
+    ListMany { dir: NodeId, names: Vec<Bytes> },
+    /// Which of at most [`MAX_NAMES`] names in `dir` may have extended attributes: all of which it is not certain that they have
+    /// none. → `Flags`
+    HaveXattrs { dir: NodeId, names: Vec<Bytes> },
     /// Makes a regular file, `O_EXCL`. → `Created`, with a descriptor
     Create { dir: NodeId, name: Bytes, new: NewInode, flags: OpenFlags },
     /// Makes a regular file without a name (`O_TMPFILE`), which `Link` may name later. → `Created`, with a descriptor
@@ -387,6 +395,10 @@ pub enum Response {
     Opened(Attr),
     /// To `OpenMany`: one for each name. With as many descriptors as there are steps, in their order.
     OpenedMany(Vec<Option<Step>>),
+    /// To `ListMany`: one for each name.
+    Listed(Vec<Option<(Step, DirPage)>>),
+    /// To `HaveXattrs`: one for each name.
+    Flags(Vec<bool>),
     /// With a descriptor of a new regular file.
     Created(Step),
     /// To `Symlink`, `Mkdir`, `Mknod`.

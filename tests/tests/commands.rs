@@ -547,6 +547,32 @@ fn host_calls(c: &Ctx) -> Result<(), Failed> {
     }
 }
 
+/// Directories that are listed one after the other, and attributes of their files, cost no round trip each.
+fn gofer_is_asked_for_trees(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    for i in 0..240 {
+        let dir = s.path(&format!("dir-{:02}", i / 4));
+        std::fs::create_dir_all(&dir)?;
+        std::fs::write(format!("{dir}/file-{i}"), "x")?;
+    }
+    let marked = s.path("dir-07/file-29");
+    let marked = std::ffi::CString::new(marked)?;
+    // SAFETY: two strings, and a value of one byte.
+    if unsafe { libc::setxattr(marked.as_ptr(), c"user.mark".as_ptr(), c"1".as_ptr().cast(), 1, 0) } != 0 {
+        return Err(std::io::Error::last_os_error().into());
+    }
+    let path = s.path("report.json");
+    let python =
+        "import os; print([f for d, _, fs in os.walk(\".\") for f in fs if os.listxattr(d + \"/\" + f)])";
+    let text = format!("cd {}; find . -name 'file-*' | wc -l; python3 -S -c '{python}'", s.path(""));
+    let o = c.sh(&["--host-calls", "--report", &path], &text);
+    expect(&o, 0, "240\n['file-29']\n")?;
+    let r = report(&s, &o)?;
+    let trips = r["host_calls"]["gofer"]["recvmsg"].as_u64().unwrap_or(0);
+    // 60 directories, 240 files; a hundred are the programs' own, and one for each directory is of attributes.
+    if trips == 0 || trips > 220 { Err(format!("{trips} requests").into()) } else { Ok(()) }
+}
+
 /// Files that are read one after the other, and names that are looked for, cost no round trip each.
 fn gofer_is_asked_for_many(c: &Ctx) -> Result<(), Failed> {
     let s = Scratch::new(c);
@@ -597,6 +623,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("report_schema", report_schema),
     ("host_calls", host_calls),
     ("gofer_is_asked_for_many", gofer_is_asked_for_many),
+    ("gofer_is_asked_for_trees", gofer_is_asked_for_trees),
     ("process_isolation", process_isolation),
 ];
 

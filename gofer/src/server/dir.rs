@@ -5,7 +5,7 @@
 //! directory again and seeks.
 
 use std::collections::VecDeque;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -13,11 +13,13 @@ use parking_lot::Mutex;
 use rustix::fs::{FileType, Mode, OFlags, RawDir, SeekFrom, openat2, seek};
 use rustix::io::Errno;
 
-use crate::protocol::{Attr, Bytes, DirEntry, DirPage, NodeId, PAGE_BYTES, Response};
+use crate::protocol::{
+    Attr, Bytes, DirEntry, DirPage, MAX_MESSAGE, MAX_OPEN, NodeId, PAGE_BYTES, Response, Step,
+};
 
 use super::attr::{read_attr, read_attr_at};
 use super::nodes::Node;
-use super::walk::{BENEATH, open_component};
+use super::walk::{BENEATH, component, open_component};
 use super::{Answer, Server};
 
 /// Bytes of one getdents64. It bounds how far a page goes beyond `PAGE_BYTES`: at most 170 entries of
@@ -25,6 +27,10 @@ use super::{Answer, Server};
 const READ_BYTES: usize = 4096;
 /// The most bytes an entry takes beside its name.
 const ENTRY_BYTES: usize = 184;
+/// Further directories are listed with the first one as long as all together have not more bytes ...
+const MANY_BYTES: usize = 32 * 1024;
+/// ... and up to so many: a message has room for them.
+const MOST_BYTES: usize = MAX_MESSAGE - 1024;
 /// Directories that wait for their next page.
 const WAITING: usize = 32;
 
@@ -78,6 +84,38 @@ impl Server {
             self.streams.put(Stream { dir: id, cursor: last.next, fd });
         }
         Ok((Response::Dir(page), None))
+    }
+
+    /// First pages of several directories. What does not fit any more, or fails, is left out: asked for by itself it
+    /// gives the reason.
+    pub(super) fn list_many(&self, dir: NodeId, names: &[Bytes]) -> Answer {
+        let parent = self.nodes.dir(dir)?;
+        if names.len() > MAX_OPEN {
+            return Err(Errno::INVAL.into());
+        }
+        let names = names.iter().map(component).collect::<Result<Vec<CString>, Errno>>()?;
+        let mut size = 0;
+        let mut pages = Vec::with_capacity(names.len());
+        for name in &names {
+            let page = if size < MANY_BYTES { self.list_one(&parent, name, MOST_BYTES - size) } else { None };
+            size += page.as_ref().map_or(0, |(_, page)| page_bytes(page) + ENTRY_BYTES);
+            pages.push(page);
+        }
+        Ok((Response::Listed(pages), None))
+    }
+
+    fn list_one(&self, parent: &Node, name: &CString, room: usize) -> Option<(Step, DirPage)> {
+        let step = self.enter(parent, name).ok()?;
+        let id = [step.node];
+        let page = match self.read_dir(step.node, 0, true) {
+            Ok((Response::Dir(page), _)) if page_bytes(&page) < room => page,
+            _ => {
+                self.streams.forget(&id);
+                self.nodes.remove(&id);
+                return None;
+            }
+        };
+        Some((step, page))
     }
 
     fn fill_attrs(&self, dir: &Node, fd: &OwnedFd, entries: &mut [DirEntry]) {
@@ -152,6 +190,10 @@ fn read_page(fd: &OwnedFd, entries: &mut Vec<DirEntry>) -> Result<bool, Errno> {
             Some(Err(errno)) => return Err(errno),
         }
     }
+}
+
+fn page_bytes(page: &DirPage) -> usize {
+    page.entries.iter().map(|entry| entry.name.0.len() + ENTRY_BYTES).sum()
 }
 
 fn is_dot(name: &CStr) -> bool {

@@ -148,6 +148,8 @@ impl Server {
             Request::Create { dir, name, new, flags } => self.create(*dir, name, *new, *flags),
             Request::TmpFile { dir, new, flags } => self.tmpfile(*dir, *new, *flags),
             Request::ReadDir { dir, cursor, attrs } => self.read_dir(*dir, *cursor, *attrs),
+            Request::ListMany { dir, names } => self.list_many(*dir, names),
+            Request::HaveXattrs { dir, names } => self.have_xattrs(*dir, names),
             Request::Readlink { node } => self.readlink(*node),
             Request::Symlink { dir, name, target, owner } => self.symlink(*dir, name, target, *owner),
             Request::Mkdir { dir, name, new } => self.mkdir(*dir, name, *new),

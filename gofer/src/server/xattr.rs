@@ -1,12 +1,14 @@
 //! Extended attributes. What a name may be, and who may set it, the host decides.
 
 use std::ffi::CString;
+use std::os::fd::AsFd;
 
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
 
-use crate::protocol::{Bytes, MAX_NAME, MAX_XATTR, NodeId, XattrMode};
+use crate::protocol::{Bytes, MAX_NAME, MAX_NAMES, MAX_XATTR, NodeId, Response, XattrMode};
 
+use super::walk::{component, open_component};
 use super::{Answer, Server, bytes, done};
 
 impl Server {
@@ -39,6 +41,25 @@ impl Server {
         let length = listxattr(self.self_fds.path(&*node), &mut list)?;
         list.truncate(length);
         bytes(list)
+    }
+
+    /// Which names of a directory may have attributes.
+    pub(super) fn have_xattrs(&self, dir: NodeId, names: &[Bytes]) -> Answer {
+        let dir = self.nodes.dir(dir)?;
+        if names.len() > MAX_NAMES {
+            return Err(Errno::INVAL.into());
+        }
+        let names = names.iter().map(component).collect::<Result<Vec<CString>, Errno>>()?;
+        let have = |name: &CString| {
+            // Of what is hidden nothing is told; whoever asks for it by itself is refused.
+            if self.policy.step(&dir.position, name.as_bytes()).is_err() {
+                return true;
+            }
+            let Ok(fd) = open_component(dir.as_fd(), name) else { return true };
+            // Too short a list is one with names in it.
+            listxattr(self.self_fds.path(&fd), &mut [0; 256]) != Ok(0)
+        };
+        Ok((Response::Flags(names.iter().map(have).collect()), None))
     }
 
     pub(super) fn removexattr(&self, node: NodeId, name: &Bytes) -> Answer {

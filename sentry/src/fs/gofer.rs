@@ -16,7 +16,7 @@ use crate::vfs::inode::{
     Caching, Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs, downcast,
 };
 use crate::vfs::text::Busy;
-use ahead::{Ahead, Listing};
+use ahead::{Ahead, Listing, Opened, Paged};
 use gofer::protocol::{self, NewInode, NodeId, NodeKind, RenameMode, Step, WalkEnd, XattrMode};
 use gofer::{Client, GoferError};
 use rustix::fd::OwnedFd;
@@ -48,6 +48,10 @@ pub struct GoferFs {
     kept_fds: usize,
     /// Directories with files opened ahead, oldest first.
     ahead: parking_lot::Mutex<VecDeque<Weak<GoferInode>>>,
+    /// Those with directories listed ahead.
+    lists: parking_lot::Mutex<VecDeque<Weak<GoferInode>>>,
+    /// Questions for extended attributes.
+    curious: AtomicU32,
     /// Something large was removed: what is forgotten is given back with the next look.
     hurry: AtomicBool,
     /// Whose unused names are forgotten when the gofer has no room for more nodes.
@@ -68,7 +72,10 @@ pub struct GoferInode {
     listing: parking_lot::Mutex<Option<Arc<Listing>>>,
     /// Names of it asked for one by one.
     asked: AtomicU32,
-    ahead: parking_lot::Mutex<Ahead>,
+    ahead: parking_lot::Mutex<Ahead<Opened>>,
+    lists: parking_lot::Mutex<Ahead<Paged>>,
+    /// Questions for extended attributes of what is in it.
+    curious: AtomicU32,
     attached: Lock<Option<Arc<dyn Any + Send + Sync>>>,
     busy: Busy,
     /// On a read-only mount: what was found.
@@ -133,6 +140,8 @@ impl GoferFs {
             open: parking_lot::Mutex::new(VecDeque::new()),
             kept_fds: kernel.config.kept_files,
             ahead: parking_lot::Mutex::new(VecDeque::new()),
+            lists: parking_lot::Mutex::new(VecDeque::new()),
+            curious: AtomicU32::new(0),
             hurry: AtomicBool::new(false),
             kernel: Arc::downgrade(kernel),
         });
@@ -168,6 +177,8 @@ impl GoferFs {
             listing: parking_lot::Mutex::new(None),
             asked: AtomicU32::new(0),
             ahead: parking_lot::Mutex::default(),
+            lists: parking_lot::Mutex::default(),
+            curious: AtomicU32::new(0),
             attached: Lock::new(Level::Inode, None),
             busy: Busy::default(),
             caps: OnceLock::new(),
@@ -210,6 +221,8 @@ impl Drop for GoferInode {
     fn drop(&mut self) {
         let ahead = std::mem::take(self.ahead.get_mut());
         self.fs.give_up(ahead);
+        let lists = std::mem::take(self.lists.get_mut());
+        self.fs.give_up_lists(lists);
         if let Some(node) = self.node.get() {
             self.fs.forgotten.lock().push(*node);
         }
@@ -334,12 +347,22 @@ impl GoferInode {
         {
             return Ok(listing);
         }
-        let node = self.node()?;
+        let mut first = match &self.found_at {
+            Some((dir, name)) if !self.fs.writable => dir.list_child(name)?,
+            _ => None,
+        };
+        let node = match first.as_ref() {
+            Some((step, _)) => self.becomes(step.clone())?,
+            None => self.node()?,
+        };
         let mut listed = Vec::new();
         let mut names = HashMap::new();
         let mut cursor = 0;
         loop {
-            let page = self.fs.client.read_dir(node, cursor, !self.fs.writable).map_err(fail)?;
+            let page = match first.take() {
+                Some((_, page)) => page,
+                None => self.fs.client.read_dir(node, cursor, !self.fs.writable).map_err(fail)?,
+            };
             for entry in page.entries {
                 let name: Box<[u8]> = entry.name.0.into();
                 if !self.fs.writable {
@@ -430,6 +453,13 @@ impl GoferInode {
             self.becomes(walk.steps.remove(0))?;
         }
         Ok(walk)
+    }
+
+    fn has_no_xattrs(&self) -> SysResult<bool> {
+        match &self.found_at {
+            Some((dir, name)) if !self.fs.writable => Ok(!dir.may_have_xattrs(name)?),
+            _ => Ok(false),
+        }
     }
 
     fn owner_of(other: &Arc<dyn Inode>) -> SysResult<Arc<GoferInode>> {
@@ -621,6 +651,9 @@ impl Inode for GoferInode {
     }
 
     fn get_xattr(&self, name: &[u8]) -> SysResult<Vec<u8>> {
+        if self.has_no_xattrs()? {
+            return Err(Errno::ENODATA.into());
+        }
         self.fs.client.getxattr(self.node()?, name).map_err(fail)
     }
 
@@ -634,6 +667,9 @@ impl Inode for GoferInode {
     }
 
     fn list_xattr(&self) -> SysResult<Vec<Vec<u8>>> {
+        if self.has_no_xattrs()? {
+            return Ok(Vec::new());
+        }
         let list = self.fs.client.listxattr(self.node()?).map_err(fail)?;
         Ok(list.split(|b| *b == 0).filter(|n| !n.is_empty()).map(<[u8]>::to_vec).collect())
     }

@@ -1,4 +1,4 @@
-//! Several files opened with one message.
+//! Several files opened, or directories listed, with one message.
 
 use super::*;
 
@@ -69,4 +69,59 @@ fn hostile_requests() {
     let got = client.open_many(home, &[b"plain".as_slice(); 10]).unwrap();
     assert_eq!(got.iter().flatten().count(), 5);
     assert!(client.open_many(home, &[]).unwrap().is_empty());
+}
+
+#[test]
+fn lists_of_directories() {
+    let dir = Dir::new("lists");
+    let secret = "home/.ssh";
+    fs::create_dir_all(dir.path(secret)).unwrap();
+    for (name, files) in [("home/few", 3), ("home/many", 400), ("home/more", 300), ("home/none", 0)] {
+        fs::create_dir(dir.path(name)).unwrap();
+        for file in 0..files {
+            fs::write(dir.path(name).join(format!("file-{file}")), "x").unwrap();
+        }
+    }
+    std::os::unix::fs::symlink("few", dir.path("home/way")).unwrap();
+    let base = dir.0.to_str().unwrap();
+    let hide = vec![HideRule { rule: "hidden".into(), path: format!("{base}/{secret}") }];
+    let client = serve(vec![mount(&dir.0, false)], hide, 100, false);
+    let home = client.lookup(client.attach(0).unwrap().root.node, b"home").unwrap().node;
+    let names: [&[u8]; 7] = [b"few", b".ssh", b"way", b"nowhere", b"none", b"many", b"more"];
+    let got = client.list_many(home, &names).unwrap();
+    let sizes: Vec<_> = got.iter().map(|it| it.as_ref().map(|(_, page)| page.entries.len())).collect();
+    // The last does not fit any more.
+    assert_eq!(sizes[..5], [Some(3), None, None, None, Some(0)]);
+    assert!(sizes[5].is_some_and(|size| size > 100) && sizes[6].is_none(), "{sizes:?}");
+    let (step, page) = got.into_iter().next().flatten().unwrap();
+    assert_eq!(step.attr.ino, fs::metadata(dir.path("home/few")).unwrap().ino());
+    assert!(page.next.is_none() && page.entries.iter().all(|entry| entry.attr.unwrap().size == 1));
+    // It goes on as any other list does.
+    let (step, page) = client.list_many(home, &[b"many"]).unwrap().pop().flatten().unwrap();
+    let rest = page.next.map_or(0, |next| client.read_dir(step.node, next, true).unwrap().entries.len());
+    assert_eq!(page.entries.len() + rest, 400);
+    assert_eq!(errno(client.list_many(home, &[b".."])), libc::EINVAL);
+    assert_eq!(errno(client.list_many(home, &[b"few".as_slice(); MAX_OPEN + 1])), libc::EINVAL);
+}
+
+#[test]
+fn which_have_attributes() {
+    let dir = Dir::new("xattrs");
+    for name in ["with", "without", "hidden"] {
+        fs::write(dir.path(name), "").unwrap();
+    }
+    std::os::unix::fs::symlink("with", dir.path("link")).unwrap();
+    let flags = rustix::fs::XattrFlags::empty();
+    if rustix::fs::setxattr(dir.path("with"), "user.x", b"1", flags).is_err() {
+        return;
+    }
+    let base = dir.0.to_str().unwrap();
+    let hide = vec![HideRule { rule: "hidden".into(), path: format!("{base}/hidden") }];
+    let client = serve(vec![mount(&dir.0, false)], hide, 100, false);
+    let root = client.attach(0).unwrap().root.node;
+    let names: [&[u8]; 5] = [b"without", b"with", b"hidden", b"nowhere", b"link"];
+    // What cannot be told is asked for by itself; a link is not followed.
+    assert_eq!(client.have_xattrs(root, &names).unwrap(), [false, true, true, true, false]);
+    assert_eq!(errno(client.have_xattrs(root, &[b"a/b"])), libc::EINVAL);
+    assert_eq!(errno(client.have_xattrs(root, &[b"with".as_slice(); MAX_NAMES + 1])), libc::EINVAL);
 }

@@ -1,29 +1,34 @@
 //! Fewer round trips to the gofer on read-only mounts: a directory that many names are asked of is listed with all
-//! attributes, and files that are opened one after the other are opened before they are asked for.
+//! attributes, files that are opened one after the other are opened before they are asked for, and so are directories listed.
 //!
-//! Both only bring forward what is remembered anyhow: names and attributes of a read-only mount are looked at once. What the
+//! All this only brings forward what is remembered anyhow: names and attributes of a read-only mount are looked at once. What the
 //! guest may open is decided when it asks; a descriptor that waits here is seen by the sentry alone.
 
 use super::{GoferFs, GoferInode, fail};
 use crate::fail::SysResult;
 use crate::vfs::inode::Listed;
-use gofer::protocol::{Attr, MAX_OPEN, NodeId, Step};
+use gofer::protocol::{Attr, DirPage, MAX_NAMES, MAX_OPEN, NodeId, Step};
 use rustix::fd::OwnedFd;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
-use syscall_table::abi::{S_IFMT, S_IFREG};
+use syscall_table::abi::{S_IFDIR, S_IFMT, S_IFREG};
 
 /// Names asked for one by one before a directory is listed, at least.
 const ASKED: u64 = 6;
 /// A directory of so many bytes is worth one name more.
 const WORTH: u64 = 1024;
-/// A file is next to another one if so few names are between the two, directories and files that were passed over.
+/// A file is next to another one if so few files are between the two, that were passed over. The same with directories.
 const NEAR: usize = 8;
-/// Most files opened ahead at once.
+/// Most that is opened or listed ahead at once.
 const WINDOW: usize = 32;
 /// Directories whose files may wait opened, at most; and at most a quarter of what is kept open.
 const DIRS: usize = 8;
+/// Directories in which lists may wait.
+const LISTS: usize = 32;
+/// So many questions for extended attributes make it worth to ask which names of a directory have any; of a large one, so
+/// many for its own names.
+const CURIOUS: u32 = 3;
 const _: () = assert!(WINDOW <= MAX_OPEN);
 
 /// A directory as it was listed.
@@ -31,13 +36,16 @@ pub(super) struct Listing {
     pub(super) listed: Arc<Vec<Listed>>,
     /// Place in the list, and attributes unless the name is hidden.
     names: HashMap<Box<[u8]>, (u32, Option<Attr>)>,
-    /// Places by the order of names.
-    sorted: OnceLock<Vec<u32>>,
+    /// Places of regular files and of directories, as listed and by name.
+    series: [OnceLock<Vec<u32>>; 4],
+    /// Names that may have extended attributes.
+    xattrs: OnceLock<HashSet<Box<[u8]>>>,
 }
 
 impl Listing {
     pub(super) fn new(listed: Vec<Listed>, names: HashMap<Box<[u8]>, (u32, Option<Attr>)>) -> Listing {
-        Listing { listed: Arc::new(listed), names, sorted: OnceLock::new() }
+        let series = std::array::from_fn(|_| OnceLock::new());
+        Listing { listed: Arc::new(listed), names, series, xattrs: OnceLock::new() }
     }
 
     /// `Some(None)`: the name is hidden.
@@ -45,35 +53,37 @@ impl Listing {
         self.names.get(name).map(|(_, attr)| attr.as_ref())
     }
 
-    fn sorted(&self) -> &[u32] {
-        self.sorted.get_or_init(|| {
-            let mut sorted: Vec<u32> = (0..u32::try_from(self.listed.len()).unwrap_or(0)).collect();
-            sorted.sort_unstable_by_key(|at| self.listed.get(*at as usize).map(|entry| &entry.name));
-            sorted
+    fn name(&self, at: u32) -> Option<&[u8]> {
+        self.listed.get(at as usize).map(|entry| &*entry.name)
+    }
+
+    /// All that are of this kind.
+    fn series(&self, kind: u32, order: Order) -> &[u32] {
+        let [files, sorted_files, dirs, sorted_dirs] = &self.series;
+        let place = match (kind, order) {
+            (S_IFDIR, Order::Listed) => dirs,
+            (S_IFDIR, Order::Sorted) => sorted_dirs,
+            (_, Order::Listed) => files,
+            (_, Order::Sorted) => sorted_files,
+        };
+        place.get_or_init(|| {
+            let is_kind = |name| matches!(self.attr(name), Some(Some(attr)) if attr.mode & S_IFMT == kind);
+            let all = 0..u32::try_from(self.listed.len()).unwrap_or(0);
+            let mut series: Vec<u32> = all.filter(|at| self.name(*at).is_some_and(is_kind)).collect();
+            if order == Order::Sorted {
+                series.sort_unstable_by_key(|at| self.name(*at));
+            }
+            series
         })
     }
 
-    fn place(&self, order: Order, name: &[u8]) -> Option<usize> {
+    /// Where a name is among those of its kind.
+    fn rank(&self, kind: u32, order: Order, name: &[u8]) -> Option<usize> {
+        let series = self.series(kind, order);
         match order {
-            Order::Listed => self.names.get(name).map(|(at, _)| *at as usize),
-            Order::Sorted => {
-                let key = |at: &u32| self.listed.get(*at as usize).map(|entry| &*entry.name);
-                self.sorted().binary_search_by_key(&Some(name), key).ok()
-            }
+            Order::Listed => series.binary_search(&self.names.get(name)?.0).ok(),
+            Order::Sorted => series.binary_search_by_key(&Some(name), |at| self.name(*at)).ok(),
         }
-    }
-
-    /// Regular files from a place on.
-    fn files(&self, order: Order, from: usize) -> impl Iterator<Item = &[u8]> {
-        let sorted = if order == Order::Sorted { self.sorted() } else { &[] };
-        let entry = move |at: usize| match order {
-            Order::Listed => self.listed.get(at),
-            Order::Sorted => sorted.get(at).and_then(|at| self.listed.get(*at as usize)),
-        };
-        (from..self.listed.len())
-            .filter_map(entry)
-            .map(|entry| &*entry.name)
-            .filter(|name| matches!(self.attr(name), Some(Some(attr)) if attr.mode & S_IFMT == S_IFREG))
     }
 }
 
@@ -86,21 +96,43 @@ enum Order {
     Sorted,
 }
 
-/// Files of one directory opened ahead.
-#[derive(Default)]
-pub(super) struct Ahead {
-    open: HashMap<Box<[u8]>, (OwnedFd, Step)>,
-    /// The name that was opened last.
+/// What was asked for ahead in one directory: its files opened, or its directories listed.
+pub(super) struct Ahead<T> {
+    ready: HashMap<Box<[u8]>, T>,
+    /// The name that was wanted last.
     last: Option<Box<[u8]>>,
     window: usize,
 }
 
-impl Ahead {
-    /// What to open together with `name`.
-    fn plan(&mut self, listing: &Listing, name: &[u8]) -> Vec<Box<[u8]>> {
+impl<T> Default for Ahead<T> {
+    fn default() -> Self {
+        Ahead { ready: HashMap::new(), last: None, window: 0 }
+    }
+}
+
+/// An opened file.
+pub(super) type Opened = (OwnedFd, Step);
+/// A directory with the first page of its list.
+pub(super) type Paged = (Step, DirPage);
+
+impl<T> Ahead<T> {
+    /// What is ready, or else what to ask for together with `name`.
+    fn take(&mut self, listing: &Listing, kind: u32, name: &[u8]) -> Result<T, Plan<T>> {
+        if let Some(found) = self.ready.remove(name) {
+            self.last = Some(name.into());
+            return Ok(found);
+        }
+        let more = self.plan(listing, kind, name);
+        // Its order is another one now.
+        let stale = if more.is_empty() { std::mem::take(&mut self.ready) } else { HashMap::new() };
+        Err(Plan { more, stale: Ahead { ready: stale, ..Ahead::default() } })
+    }
+
+    fn plan(&mut self, listing: &Listing, kind: u32, name: &[u8]) -> Vec<Box<[u8]>> {
         let last = self.last.replace(name.into());
         let near = |order| {
-            let (now, last) = (listing.place(order, name)?, listing.place(order, last.as_deref()?)?);
+            let (now, last) =
+                (listing.rank(kind, order, name)?, listing.rank(kind, order, last.as_deref()?)?);
             (last < now && now.saturating_sub(last) <= NEAR).then_some((order, now))
         };
         let Some((order, at)) = near(Order::Listed).or_else(|| near(Order::Sorted)) else {
@@ -108,35 +140,64 @@ impl Ahead {
             return Vec::new();
         };
         self.window = self.window.saturating_mul(4).clamp(2, WINDOW);
-        let wanted = self.window.saturating_sub(1);
-        let more = listing.files(order, at.saturating_add(1)).filter(|name| !self.open.contains_key(*name));
-        more.take(wanted).map(Into::into).collect()
+        let next = listing.series(kind, order).get(at.saturating_add(1)..).unwrap_or_default();
+        let more =
+            next.iter().filter_map(|at| listing.name(*at)).filter(|name| !self.ready.contains_key(*name));
+        more.take(self.window.saturating_sub(1)).map(Into::into).collect()
     }
+}
+
+struct Plan<T> {
+    more: Vec<Box<[u8]>>,
+    stale: Ahead<T>,
 }
 
 impl GoferFs {
     /// Files of this directory wait opened: those of the one before the last few no longer do.
-    fn waits(&self, dir: &Weak<GoferInode>) {
-        let mut dirs = self.ahead.lock();
-        if dirs.iter().any(|known| known.ptr_eq(dir)) {
-            return;
-        }
-        dirs.push_back(dir.clone());
+    fn files_wait(&self, dir: &Weak<GoferInode>) {
         let most = (self.kept_fds / 4 / WINDOW).clamp(1, DIRS);
-        let old: VecDeque<_> = (most..dirs.len()).filter_map(|_| dirs.pop_front()).collect();
-        drop(dirs);
-        for old in old.iter().filter_map(Weak::upgrade) {
+        for old in waits(&self.ahead, dir, most) {
             let files = std::mem::take(&mut *old.ahead.lock());
             self.give_up(files);
         }
     }
 
-    /// Files that nobody asked for.
-    pub(super) fn give_up(&self, files: Ahead) {
-        if !files.open.is_empty() {
-            self.forgotten.lock().extend(files.open.values().map(|(_, step)| step.node));
+    fn lists_wait(&self, dir: &Weak<GoferInode>) {
+        for old in waits(&self.lists, dir, LISTS) {
+            let lists = std::mem::take(&mut *old.lists.lock());
+            self.give_up_lists(lists);
         }
     }
+
+    /// Files that nobody asked for.
+    pub(super) fn give_up(&self, files: Ahead<Opened>) {
+        if !files.ready.is_empty() {
+            self.forgotten.lock().extend(files.ready.values().map(|(_, step)| step.node));
+        }
+    }
+
+    /// Lists that nobody asked for.
+    pub(super) fn give_up_lists(&self, lists: Ahead<Paged>) {
+        if !lists.ready.is_empty() {
+            self.forgotten.lock().extend(lists.ready.values().map(|(step, _)| step.node));
+        }
+    }
+}
+
+/// Something waits in a directory; those in which it no longer does, because too many are.
+fn waits(
+    dirs: &parking_lot::Mutex<VecDeque<Weak<GoferInode>>>,
+    dir: &Weak<GoferInode>,
+    most: usize,
+) -> Vec<Arc<GoferInode>> {
+    let mut dirs = dirs.lock();
+    if dirs.iter().any(|known| known.ptr_eq(dir)) {
+        return Vec::new();
+    }
+    dirs.push_back(dir.clone());
+    let old: Vec<_> = (most..dirs.len()).filter_map(|_| dirs.pop_front()).collect();
+    drop(dirs);
+    old.iter().filter_map(Weak::upgrade).collect()
 }
 
 impl GoferInode {
@@ -148,38 +209,76 @@ impl GoferInode {
     }
 
     /// A file of this directory, opened for reading, with others that are likely to be next. None: ask for it alone.
-    pub(super) fn open_child(&self, name: &[u8]) -> SysResult<Option<(OwnedFd, Step)>> {
+    pub(super) fn open_child(&self, name: &[u8]) -> SysResult<Option<Opened>> {
         let Some(listing) = self.listing.lock().clone() else { return Ok(None) };
-        let (more, stale) = {
-            let mut ahead = self.ahead.lock();
-            if let Some(found) = ahead.open.remove(name) {
-                ahead.last = Some(name.into());
-                return Ok(Some(found));
-            }
-            let more = ahead.plan(&listing, name);
-            // Its order is another one now.
-            let stale = if more.is_empty() { std::mem::take(&mut ahead.open) } else { HashMap::new() };
-            (more, Ahead { open: stale, ..Ahead::default() })
+        let taken = self.ahead.lock().take(&listing, S_IFREG, name);
+        let Plan { more, stale } = match taken {
+            Ok(found) => return Ok(Some(found)),
+            Err(plan) => plan,
         };
         self.fs.give_up(stale);
         let dir: NodeId = self.node()?;
-        let names: Vec<&[u8]> = std::iter::once(name).chain(more.iter().map(|name| &**name)).collect();
-        let mut found = self.fs.client.open_many(dir, &names).map_err(fail)?.into_iter();
+        let mut found = self.fs.client.open_many(dir, &all(name, &more)).map_err(fail)?.into_iter();
         let first = found.next().flatten();
-        let others: HashMap<_, _> =
+        let others: Vec<_> =
             more.into_iter().zip(found).filter_map(|(name, file)| Some((name, file?))).collect();
         if !others.is_empty() {
-            self.ahead.lock().open.extend(others);
-            self.fs.waits(&self.me);
+            self.ahead.lock().ready.extend(others);
+            self.fs.files_wait(&self.me);
         }
         Ok(first)
     }
+
+    /// The first page of a directory of this directory, and of others that are likely to be next. None: ask for it alone.
+    pub(super) fn list_child(&self, name: &[u8]) -> SysResult<Option<Paged>> {
+        let Some(listing) = self.listing.lock().clone() else { return Ok(None) };
+        let taken = self.lists.lock().take(&listing, S_IFDIR, name);
+        let Plan { more, stale } = match taken {
+            Ok(found) => return Ok(Some(found)),
+            Err(plan) => plan,
+        };
+        self.fs.give_up_lists(stale);
+        let dir: NodeId = self.node()?;
+        let mut found = self.fs.client.list_many(dir, &all(name, &more)).map_err(fail)?.into_iter();
+        let first = found.next().flatten();
+        let others: Vec<_> =
+            more.into_iter().zip(found).filter_map(|(name, list)| Some((name, list?))).collect();
+        if !others.is_empty() {
+            self.lists.lock().ready.extend(others);
+            self.fs.lists_wait(&self.me);
+        }
+        Ok(first)
+    }
+
+    /// Whether a name of this directory may have extended attributes: where several were asked for, it is asked of all names.
+    pub(super) fn may_have_xattrs(&self, name: &[u8]) -> SysResult<bool> {
+        let Some(listing) = self.listing.lock().clone() else { return Ok(true) };
+        if let Some(names) = listing.xattrs.get() {
+            return Ok(names.contains(name));
+        }
+        let small = listing.listed.len() <= MAX_NAMES;
+        let asked = if small { &self.fs.curious } else { &self.curious };
+        if asked.fetch_add(1, Ordering::Relaxed) < CURIOUS {
+            return Ok(true);
+        }
+        let dir: NodeId = self.node()?;
+        let mut have = HashSet::new();
+        for some in listing.listed.chunks(MAX_NAMES) {
+            let names: Vec<&[u8]> = some.iter().map(|entry| &*entry.name).collect();
+            let flags = self.fs.client.have_xattrs(dir, &names).map_err(fail)?;
+            have.extend(names.iter().zip(flags).filter(|(_, have)| *have).map(|(name, _)| Box::from(*name)));
+        }
+        Ok(listing.xattrs.get_or_init(|| have).contains(name))
+    }
+}
+
+fn all<'a>(name: &'a [u8], more: &'a [Box<[u8]>]) -> Vec<&'a [u8]> {
+    std::iter::once(name).chain(more.iter().map(|name| &**name)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscall_table::abi::S_IFDIR;
 
     fn listing(names: &[&str]) -> Listing {
         let attr = |dir: bool| Attr { mode: if dir { S_IFDIR } else { S_IFREG }, ..Attr::default() };
@@ -193,8 +292,9 @@ mod tests {
         Listing::new(listed, names.collect())
     }
 
-    fn planned(ahead: &mut Ahead, listing: &Listing, name: &str) -> String {
-        let names = ahead.plan(listing, name.as_bytes());
+    fn planned(ahead: &mut Ahead<()>, listing: &Listing, name: &str) -> String {
+        let kind = if name.starts_with('d') { S_IFDIR } else { S_IFREG };
+        let names = ahead.plan(listing, kind, name.as_bytes());
         names.iter().map(|name| String::from_utf8_lossy(name)).collect::<Vec<_>>().join(" ")
     }
 
