@@ -13,7 +13,7 @@ pub mod merged;
 pub(crate) mod mqueue;
 pub(crate) mod nsfs;
 pub(crate) mod proc;
-mod pseudo;
+pub(crate) mod pseudo;
 mod set_up;
 mod sys;
 

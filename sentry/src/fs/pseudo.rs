@@ -101,6 +101,50 @@ impl Source for Generated {
     }
 }
 
+/// The text of an open file: made when it is read from the start, and kept for the rest.
+pub(super) struct Made(Lock<Option<Arc<Vec<u8>>>>);
+
+impl Default for Made {
+    fn default() -> Self {
+        Made(Lock::new(Level::Report, None))
+    }
+}
+
+impl Made {
+    /// read(2) at `offset`. No lock may be held that `make` takes.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub(super) fn read(
+        &self,
+        buf: &mut [u8],
+        offset: u64,
+        make: impl FnOnce() -> SysResult<Vec<u8>>,
+    ) -> SysResult<usize> {
+        let kept = if offset == 0 { None } else { self.0.lock().clone() };
+        let text = match kept {
+            Some(text) => text,
+            None => {
+                let text = Arc::new(make()?);
+                *self.0.lock() = Some(text.clone());
+                text
+            }
+        };
+        Ok(copy_at(&text, buf, offset))
+    }
+}
+
+/// Copies what there is at `offset`: how many bytes.
+pub(crate) fn copy_at(text: &[u8], buf: &mut [u8], offset: u64) -> usize {
+    let at = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+    let rest = text.get(at..).unwrap_or_default();
+    let count = rest.len().min(buf.len());
+    if let (Some(to), Some(from)) = (buf.get_mut(..count), rest.get(..count)) {
+        to.copy_from_slice(from);
+    }
+    count
+}
+
 /// A file whose text depends on who reads it and when.
 pub(super) trait Source: Inode {
     /// The text now.
@@ -114,33 +158,18 @@ pub(super) trait Source: Inode {
 pub(super) struct Text<S> {
     inode: Arc<S>,
     opener: Arc<Creds>,
-    text: Lock<Option<Arc<Vec<u8>>>>,
+    text: Made,
 }
 
 impl<S: Source> Text<S> {
     pub(super) fn new(inode: Arc<S>, opener: &Task) -> Text<S> {
-        Text { inode, opener: opener.creds(), text: Lock::new(Level::Report, None) }
+        Text { inode, opener: opener.creds(), text: Made::default() }
     }
 }
 
 impl<S: Source> FileOps for Text<S> {
     fn read(&self, cx: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
-        let kept = if offset == 0 { None } else { self.text.lock().clone() };
-        let text = match kept {
-            Some(text) => text,
-            None => {
-                let text = Arc::new(self.inode.make(cx)?);
-                *self.text.lock() = Some(text.clone());
-                text
-            }
-        };
-        let at = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
-        let rest = text.get(at..).unwrap_or_default();
-        let count = rest.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..count), rest.get(..count)) {
-            to.copy_from_slice(from);
-        }
-        Ok(count)
+        self.text.read(buf, offset, || self.inode.make(cx))
     }
 
     fn write(&self, cx: &mut Cx, _: &File, data: &[u8], offset: u64) -> SysResult<Written> {

@@ -436,13 +436,7 @@ impl FileOps for MqFile {
         let text =
             format!("QSIZE:{:<10} NOTIFY:{kind:<5} SIGNO:{signal:<5} NOTIFY_PID:{pid:<6}\n", messages.bytes);
         drop(messages);
-        let at = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
-        let rest = text.as_bytes().get(at..).unwrap_or_default();
-        let count = rest.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..count), rest.get(..count)) {
-            to.copy_from_slice(from);
-        }
-        Ok(count)
+        Ok(crate::fs::pseudo::copy_at(text.as_bytes(), buf, offset))
     }
 
     fn seekable(&self) -> bool {

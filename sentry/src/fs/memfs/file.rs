@@ -140,13 +140,7 @@ impl FileOps for MemFile {
         let content = self.node.content.lock();
         let fd = match &content.bytes {
             Bytes::Memory(bytes) => {
-                let at = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-                let rest = bytes.get(at..).unwrap_or_default();
-                let count = rest.len().min(buf.len());
-                if let (Some(to), Some(from)) = (buf.get_mut(..count), rest.get(..count)) {
-                    to.copy_from_slice(from);
-                }
-                return Ok(count);
+                return Ok(crate::fs::pseudo::copy_at(bytes, buf, offset));
             }
             Bytes::Fd(fd, _) => fd.clone(),
             Bytes::Lower => self.lower.clone().ok_or(Errno::EIO)?,

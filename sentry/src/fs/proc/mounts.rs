@@ -2,7 +2,7 @@
 
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use crate::sync::{Level, Lock};
+use crate::fs::pseudo::Made;
 use crate::task::Task;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps};
@@ -138,14 +138,14 @@ pub(super) struct Mounts<I> {
     inode: Arc<I>,
     name: &'static [u8],
     view: View,
-    text: Lock<Option<Arc<Vec<u8>>>>,
+    text: Made,
     seen: AtomicU64,
 }
 
 impl<I: Inode> Mounts<I> {
     pub(super) fn new(inode: Arc<I>, name: &'static [u8], view: View) -> Mounts<I> {
         let seen = AtomicU64::new(view.space.changes.count());
-        Mounts { inode, name, view, text: Lock::new(Level::Report, None), seen }
+        Mounts { inode, name, view, text: Made::default(), seen }
     }
 
     fn make(&self) -> Vec<u8> {
@@ -161,22 +161,7 @@ impl<I: Inode> Mounts<I> {
 
 impl<I: Inode> FileOps for Mounts<I> {
     fn read(&self, _: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
-        let kept = if offset == 0 { None } else { self.text.lock().clone() };
-        let text = match kept {
-            Some(text) => text,
-            None => {
-                let text = Arc::new(self.make());
-                *self.text.lock() = Some(text.clone());
-                text
-            }
-        };
-        let at = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
-        let rest = text.get(at..).unwrap_or_default();
-        let count = rest.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..count), rest.get(..count)) {
-            to.copy_from_slice(from);
-        }
-        Ok(count)
+        self.text.read(buf, offset, || Ok(self.make()))
     }
 
     fn seekable(&self) -> bool {
