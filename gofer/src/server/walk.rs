@@ -121,6 +121,11 @@ impl Server {
         Ok(Step { node: self.nodes.add(node)?, attr, link })
     }
 
+    /// One name below a directory that is to be no node.
+    pub(super) fn glance(&self, dir: &Node, name: &CString) -> Result<Node, Failure> {
+        self.step(dir, name).map(|reached| reached.node)
+    }
+
     fn reach(&self, start: &Arc<Node>, names: &[CString]) -> (Vec<Reached>, WalkEnd) {
         let mut reached: Vec<Reached> = Vec::with_capacity(names.len());
         for name in names {

@@ -1,14 +1,13 @@
 //! Extended attributes. What a name may be, and who may set it, the host decides.
 
 use std::ffi::CString;
-use std::os::fd::AsFd;
 
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
 
 use crate::protocol::{Bytes, MAX_NAME, MAX_NAMES, MAX_XATTR, NodeId, Response, XattrMode};
 
-use super::walk::{component, open_component};
+use super::walk::component;
 use super::{Answer, Server, bytes, done};
 
 impl Server {
@@ -52,12 +51,9 @@ impl Server {
         let names = names.iter().map(component).collect::<Result<Vec<CString>, Errno>>()?;
         let have = |name: &CString| {
             // Of what is hidden nothing is told; whoever asks for it by itself is refused.
-            if self.policy.step(&dir.position, name.as_bytes()).is_err() {
-                return true;
-            }
-            let Ok(fd) = open_component(dir.as_fd(), name) else { return true };
+            let Ok(place) = self.glance(&dir, name) else { return true };
             // Too short a list is one with names in it.
-            listxattr(self.self_fds.path(&fd), &mut [0; 256]) != Ok(0)
+            listxattr(self.self_fds.path(&place), &mut [0; 256]) != Ok(0)
         };
         Ok((Response::Flags(names.iter().map(have).collect()), None))
     }

@@ -111,6 +111,7 @@ fn which_have_attributes() {
         fs::write(dir.path(name), "").unwrap();
     }
     std::os::unix::fs::symlink("with", dir.path("link")).unwrap();
+    fs::hard_link(dir.path("hidden"), dir.path("other")).unwrap();
     let flags = rustix::fs::XattrFlags::empty();
     if rustix::fs::setxattr(dir.path("with"), "user.x", b"1", flags).is_err() {
         return;
@@ -119,9 +120,9 @@ fn which_have_attributes() {
     let hide = vec![HideRule { rule: "hidden".into(), path: format!("{base}/hidden") }];
     let client = serve(vec![mount(&dir.0, false)], hide, 100, false);
     let root = client.attach(0).unwrap().root.node;
-    let names: [&[u8]; 5] = [b"without", b"with", b"hidden", b"nowhere", b"link"];
+    let names: [&[u8]; 6] = [b"without", b"with", b"hidden", b"nowhere", b"link", b"other"];
     // What cannot be told is asked for by itself; a link is not followed.
-    assert_eq!(client.have_xattrs(root, &names).unwrap(), [false, true, true, true, false]);
+    assert_eq!(client.have_xattrs(root, &names).unwrap(), [false, true, true, true, false, true]);
     assert_eq!(errno(client.have_xattrs(root, &[b"a/b"])), libc::EINVAL);
     assert_eq!(errno(client.have_xattrs(root, &[b"with".as_slice(); MAX_NAMES + 1])), libc::EINVAL);
 }
