@@ -241,7 +241,7 @@ fn attempt(task: &Arc<Task>, call: &mut Call, mut port: Option<&mut dyn Port>) -
             Ok(value) => value as i64,
             Err(Fail::Error(e)) => -i64::from(e.raw()),
             Err(Fail::Denial(denial)) => {
-                task.kernel.report.denial(call.nr, &denial);
+                task.kernel.report.denial(task, call.nr, &denial);
                 -i64::from(denial.errno.raw())
             }
             Err(Fail::Gap(gap)) => {

@@ -276,6 +276,40 @@ fn ssh_is_hidden(c: &Ctx) -> Result<(), Failed> {
     if hit { Ok(()) } else { Err(format!("no denial with path and rule: {}", r["denials"]).into()) }
 }
 
+/// Programs that try to reach somebody outside (addresses for documentation: RFC 5737, RFC 3849): each hears that the network
+/// cannot be reached, and destination and program are recorded.
+fn outside_is_denied(c: &Ctx) -> Result<(), Failed> {
+    const TRIES: &[(&str, &str, &str)] = &[
+        ("curl", "192.0.2.1:80", "curl -sm 20 http://192.0.2.1/"),
+        ("ping", "198.51.100.7:", "ping -c1 -W9 198.51.100.7"),
+        ("dig", "203.0.113.53:53", "dig +time=9 +tries=1 @203.0.113.53 example.org"),
+        (
+            "python3",
+            "[2001:db8::1]:443",
+            "python3 -c 'import socket; socket.create_connection((\"2001:db8::1\", 443), 20)'",
+        ),
+    ];
+    for (program, to, text) in TRIES.iter().filter(|(program, ..)| present(program)) {
+        let s = Scratch::new(c);
+        let rep = s.path("report.json");
+        let mut cmd = command(Place::Inside(c.platform), c.who, &["--report", &rep], &shell(text));
+        let start = std::time::Instant::now();
+        let o = run(&mut cmd, LIMIT, b"");
+        let told = o.code() != Some(0) && start.elapsed().as_secs() < 8;
+        let r = report(&s, &o)?;
+        let hit = r["denials"].as_array().is_some_and(|d| {
+            d.iter().any(|d| {
+                let is = |key: &str, what: &str| d[key].as_str().is_some_and(|text| text.contains(what));
+                is("path", to) && is("program", program) && is("rule", "network closed")
+            })
+        });
+        if !(told && hit) {
+            return Err(format!("{program}: {} {}", r["denials"], o.brief()).into());
+        }
+    }
+    Ok(())
+}
+
 fn gap_is_counted(c: &Ctx) -> Result<(), Failed> {
     let s = Scratch::new(c);
     let guest = bins().guest.to_str().expect("UTF-8").to_string();
@@ -608,6 +642,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("etc_write_stays_inside", etc_write_stays_inside),
     ("host_tmp_untouched", host_tmp_untouched),
     ("ssh_is_hidden", ssh_is_hidden),
+    ("outside_is_denied", outside_is_denied),
     ("gap_is_counted", gap_is_counted),
     ("killed_by_signal", killed_by_signal),
     ("not_found_and_not_executable", not_found_and_not_executable),

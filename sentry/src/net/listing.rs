@@ -39,6 +39,8 @@ pub struct Row {
     pub received: u32,
     /// Most connections that wait at a listener.
     pub room: u32,
+    /// One of IPv6 that IPv4 does not reach.
+    pub v6_only: bool,
 }
 
 impl Row {

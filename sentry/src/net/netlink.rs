@@ -259,5 +259,7 @@ fn diag_row(row: &listing::Row) -> Body {
     fixed.extend_from_slice(&row.room.to_ne_bytes());
     fixed.extend_from_slice(&row.uid.to_ne_bytes());
     fixed.extend_from_slice(&(row.ino as u32).to_ne_bytes());
-    Body::new(&fixed)
+    const SKV6ONLY: u16 = 11;
+    let body = Body::new(&fixed);
+    if row.family == AF_INET6 { body.attr(SKV6ONLY, &[u8::from(row.v6_only)]) } else { body }
 }

@@ -85,9 +85,7 @@ pub(super) fn answer(cx: &Cx, net: &Net, request: &Request) -> Found {
             };
             match to {
                 _ if !lo.has(to) => Err(Errno::ENETUNREACH.into()),
-                IpAddr::V4(ip) => {
-                    Ok(vec![(RTM_NEWROUTE, route_4((ROUTE_LOCAL, 0), 32, ip, Ipv4Addr::LOCALHOST))])
-                }
+                IpAddr::V4(ip) => Ok(vec![(RTM_NEWROUTE, found_4(cx, ip, lo.source(to)))]),
                 IpAddr::V6(ip) => Ok(vec![(RTM_NEWROUTE, route_6(ip))]),
             }
         }
@@ -268,6 +266,23 @@ fn route_4(kind: (u8, u8), prefix: u8, to: Ipv4Addr, from: Ipv4Addr) -> Body {
         .attr(1, &to.octets())
         .attr(7, &from.octets())
         .attr(4, &iface::INDEX.to_ne_bytes())
+}
+
+/// The answer for one address: made up for it, not an entry of the table.
+fn found_4(cx: &Cx, to: Ipv4Addr, from: IpAddr) -> Body {
+    /// RTM_F_CLONED, RTCF_LOCAL
+    const FLAGS: u32 = 0x200 | 0x8000_0000;
+    let mut fixed = [AF_INET as u8, 32, 0, 0, TABLE_LOCAL, 0, 0, ROUTE_LOCAL, 0, 0, 0, 0];
+    fixed[8..12].copy_from_slice(&FLAGS.to_ne_bytes());
+    let from = super::listing::octets(AF_INET, from);
+    let uid = cx.task.creds().ns.user(cx.task.creds().uid);
+    Body::new(&fixed)
+        .attr(15, &u32::from(TABLE_LOCAL).to_ne_bytes())
+        .attr(1, &to.octets())
+        .attr(4, &iface::INDEX.to_ne_bytes())
+        .attr(7, from.get(..4).unwrap_or_default())
+        .attr(25, &uid.to_ne_bytes())
+        .attr(12, &[0; 32])
 }
 
 fn route_6(to: Ipv6Addr) -> Body {

@@ -252,6 +252,13 @@ impl Socket {
                 local: ip(&state.local),
                 remote: ip(&state.remote),
                 received: u32::try_from(waiting.unwrap_or(state.bytes)).unwrap_or(u32::MAX),
+                v6_only: self.family == AF_INET6
+                    && match &state.local {
+                        Addr::Ip(at) if !at.ip().is_unspecified() => {
+                            at.is_ipv6() && at.ip().to_canonical().is_ipv6()
+                        }
+                        _ => state.options.get(&(SOL_IPV6, IPV6_V6ONLY)).is_some_and(|only| *only != 0),
+                    },
                 room: state
                     .backlog
                     .as_ref()

@@ -101,6 +101,7 @@ fn denials(found: &Found) -> Vec<Value> {
             "path": key.path,
             "rule": key.rule,
             "allow_with": key.allow_with,
+            "program": key.program,
             "count": count,
         })
     };

@@ -48,6 +48,7 @@ struct DenialKey {
     path: String,
     rule: String,
     allow_with: String,
+    program: String,
 }
 
 struct ProcessEntry {
@@ -136,12 +137,14 @@ impl Report {
     }
 
     /// Counts a denial of the call `nr`.
-    pub fn denial(&self, nr: u32, denial: &Denial) {
+    pub fn denial(&self, task: &Task, nr: u32, denial: &Denial) {
+        let program = text(&task.process.exe.lock());
         let key = DenialKey {
             what: if denial.what.is_empty() { operation(nr) } else { denial.what },
             path: denial.object.clone(),
             rule: denial.rule.clone(),
             allow_with: denial.allow_with.clone(),
+            program,
         };
         let found = &mut *self.found.lock();
         count(&mut found.denials, key, &mut found.dropped);

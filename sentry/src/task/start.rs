@@ -86,7 +86,7 @@ pub(crate) fn started(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) ->
                 Ok(()) => Ok(()),
                 Err(fail) => {
                     match &fail {
-                        Fail::Denial(denial) => task.kernel.report.denial(EXECVE, denial),
+                        Fail::Denial(denial) => task.kernel.report.denial(task, EXECVE, denial),
                         Fail::Gap(gap) => task.kernel.report.gap(task, EXECVE, &gap.detail, gap.errno),
                         _ => {}
                     }

@@ -21,6 +21,8 @@ path_table! {
         ["/proc/net/route", Partial, "no routes"],
         ["/proc/net/tcp", Full, ""],
         ["/proc/net/tcp6", Full, ""],
+        ["/proc/net/snmp", Partial, "nothing is counted"],
+        ["/proc/net/netstat", Partial, "two counters, nothing is counted"],
         ["/proc/net/igmp", Full, ""],
         ["/proc/net/igmp6", Full, ""],
         ["/proc/net/udp", Full, ""],

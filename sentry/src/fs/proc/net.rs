@@ -32,6 +32,45 @@ const SS_CONNECTED: u8 = 3;
 /// Flag of a listening socket (include/linux/net.h).
 const SO_ACCEPTCON: u32 = 1 << 16;
 
+/// Counters of /proc/net/snmp (RFC 1213's names): nothing is counted in memory.
+const SNMP: [(&str, &str); 5] = [
+    (
+        "Ip",
+        "Forwarding DefaultTTL InReceives InHdrErrors InAddrErrors ForwDatagrams InUnknownProtos InDiscards InDelivers OutRequests OutDiscards OutNoRoutes ReasmTimeout ReasmReqds ReasmOKs ReasmFails FragOKs FragFails FragCreates OutTransmits",
+    ),
+    (
+        "Icmp",
+        "InMsgs InErrors InCsumErrors InDestUnreachs InTimeExcds InParmProbs InSrcQuenchs InRedirects InEchos InEchoReps InTimestamps InTimestampReps InAddrMasks InAddrMaskReps OutMsgs OutErrors OutRateLimitGlobal OutRateLimitHost OutDestUnreachs OutTimeExcds OutParmProbs OutSrcQuenchs OutRedirects OutEchos OutEchoReps OutTimestamps OutTimestampReps OutAddrMasks OutAddrMaskReps",
+    ),
+    (
+        "Tcp",
+        "RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs OutSegs RetransSegs InErrs OutRsts InCsumErrors",
+    ),
+    (
+        "Udp",
+        "InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors InCsumErrors IgnoredMulti MemErrors",
+    ),
+    (
+        "UdpLite",
+        "InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors InCsumErrors IgnoredMulti MemErrors",
+    ),
+];
+
+/// A group of counters, all 0 but for what is fixed.
+fn counters(group: &str, names: &str) -> String {
+    let value = |name: &str| match (group, name) {
+        ("Ip", "Forwarding") => "2",
+        ("Ip", "DefaultTTL") => "64",
+        ("Tcp", "RtoAlgorithm") => "1",
+        ("Tcp", "RtoMin") => "200",
+        ("Tcp", "RtoMax") => "120000",
+        ("Tcp", "MaxConn") => "-1",
+        _ => "0",
+    };
+    let values: Vec<&str> = names.split(' ').map(value).collect();
+    format!("{group}: {names}\n{group}: {}\n", values.join(" "))
+}
+
 type Make = fn(&Net) -> Vec<u8>;
 
 /// An address as these tables have it: 32-bit words in the machine's order, and the port.
@@ -182,6 +221,13 @@ pub(super) fn files(of: &Arc<Net>) -> Names {
         ),
         (b"packet", "sk       RefCnt Type Proto  Iface R Rmem   User   Inode\n".into()),
         (b"wireless", String::new()),
+        (b"snmp", SNMP.iter().map(|(group, names)| counters(group, names)).collect()),
+        (b"netstat", counters("TcpExt", "SyncookiesSent") + &counters("IpExt", "InOctets OutOctets")),
+        (b"dev_mcast", String::new()),
+        (b"icmp", padded(UDP, UDP_WIDTH)),
+        (b"icmp6", UDP6.into()),
+        (b"udplite", padded(UDP, UDP_WIDTH)),
+        (b"udplite6", UDP6.into()),
     ];
     let live: [(&'static [u8], Make); 10] = [
         (b"tcp", |net| table(net, AF_INET, IPPROTO_TCP, TCP).into_bytes()),
