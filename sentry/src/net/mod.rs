@@ -2,7 +2,7 @@
 //! outside is a denial.
 //!
 //! - [`addr`]: addresses and their ABI form.
-//! - [`socket`]: one socket; [`transfer`] puts what is sent into the receiver's inbox.
+//! - [`socket`]: one socket; [`connect`] brings two together; [`transfer`] puts what is sent into the receiver's inbox.
 //! - [`control`]: control messages (SCM_RIGHTS, SCM_CREDENTIALS); [`collect`]: descriptors that nobody can receive any more.
 //! - [`iface`]: the one interface of a namespace; [`netlink`], [`route`]: questions about it, its changes, and lists of sockets.
 //! - [`echo`]: answers to ping.
@@ -13,6 +13,7 @@
 
 pub mod addr;
 pub mod collect;
+mod connect;
 pub mod control;
 mod echo;
 pub mod iface;
