@@ -213,24 +213,32 @@ fn listener() {
     shut([ep, l, c]);
 }
 
-/// The time of a write, a wait and a read with so many descriptors that have nothing.
-fn cost(idle: usize) -> i64 {
-    let (ep, p) = (epoll(), pipe_pair());
-    let fds: Vec<i32> = (0..idle).map(|_| ok(sys!(SYS_eventfd2, 0, 0)) as i32).collect();
-    fds.iter().for_each(|fd| eq(add(ep, *fd, EPOLLIN), 0));
-    ok(add(ep, p[0], EPOLLIN));
-    let mut best = i64::MAX;
-    for _ in 0..10 {
-        let start = std::time::Instant::now();
-        for _ in 0..200 {
-            put(p[1]);
-            eq(wait(ep, 1000).len(), 1);
-            take(p[0]);
-        }
-        best = best.min(start.elapsed().as_nanos() as i64 / 200);
+/// An epoll with so many descriptors that have nothing, and a pipe.
+struct Crowd {
+    ep: i32,
+    pipe: [i32; 2],
+    idle: Vec<i32>,
+}
+
+impl Crowd {
+    fn new(idle: usize) -> Crowd {
+        let (ep, pipe) = (epoll(), pipe_pair());
+        let idle: Vec<i32> = (0..idle).map(|_| ok(sys!(SYS_eventfd2, 0, 0)) as i32).collect();
+        idle.iter().for_each(|fd| eq(add(ep, *fd, EPOLLIN), 0));
+        ok(add(ep, pipe[0], EPOLLIN));
+        Crowd { ep, pipe, idle }
     }
-    shut(fds.into_iter().chain([ep, p[0], p[1]]));
-    best
+
+    /// Nanoseconds of a write, a wait and a read.
+    fn round(&self) -> u128 {
+        let start = std::time::Instant::now();
+        for _ in 0..50 {
+            put(self.pipe[1]);
+            eq(wait(self.ep, 1000).len(), 1);
+            take(self.pipe[0]);
+        }
+        start.elapsed().as_nanos() / 50
+    }
 }
 
 fn many_flat() {
@@ -241,9 +249,12 @@ fn many_flat() {
     }
     in_child(|| {
         ok(sys!(SYS_prlimit64, 0, RLIMIT_NOFILE, &[limit[1], limit[1]], 0));
-        let few = cost(10);
-        let many = cost(10_000);
-        check(many < few * 3, &format!("{few} ns with ten, {many} ns with ten thousand"));
+        let (few, many) = (Crowd::new(10), Crowd::new(10_000));
+        // In turn, and the best of each: what disturbs one disturbs the other.
+        let best = (0..40).map(|_| [few.round(), many.round()]);
+        let [of_few, of_many] = best.fold([u128::MAX; 2], |a, b| [a[0].min(b[0]), a[1].min(b[1])]);
+        check(of_many < of_few * 3, &format!("{of_few} ns with ten, {of_many} ns with ten thousand"));
+        shut(few.idle.into_iter().chain(many.idle));
     });
 }
 
