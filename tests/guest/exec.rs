@@ -7,7 +7,8 @@ use std::ffi::CStr;
 cases![
     argv_and_env, empty_argv, script, script_with_argument, script_recursion, script_missing_interpreter, enoexec, not_executable, missing,
     directory, loader_errors, too_big, bad_pointers, cloexec, keeps_pid_and_cwd, keeps_fds, memory_is_new, from_thread, fexecve, memfd, at_errors,
-    busy_text, running_is_busy, busy_script, vfork_exec, many, auxv_plausible, path_in_proc_exe, comm_is_base_name, stack_limit, posix_spawn, long_args
+    busy_text, running_is_busy, busy_script, vfork_exec, many, auxv_plausible, path_in_proc_exe, comm_is_base_name, stack_limit, posix_spawn, long_args,
+    script_line_edges, script_of_closed_descriptor, only_check, truncated_program, too_many_tasks
 ];
 
 /// Runs `path` with `args` and `env`, its output in a pipe: what it printed and its wait status. An exec that
@@ -374,4 +375,110 @@ fn stack_limit() {
     ok(sys!(SYS_prlimit64, 0, RLIMIT_STACK, 0, &mut l));
     let want = if l[0] == u64::MAX { "unlimited".into() } else { (l[0] / 1024).to_string() };
     eq(o.trim_end(), want);
+}
+
+/// `#!` lines are looked at in the first 256 bytes.
+fn script_line_edges() {
+    let t = Tmp::new();
+    let line = |name: &str, text: &[u8]| run(program(&t, name, text), &[c"x", c"y"]);
+    // An argument is cut, a name that goes on is none.
+    let long = line("long", format!("#!/bin/echo {}\n", "x".repeat(300)).as_bytes());
+    eq(long.0.split(' ').next().map(str::len), Some(255 - 12));
+    eq(line("name", format!("#!{}/bin/echo\n", "/".repeat(300)).as_bytes()).1, (100 + ENOEXEC) << 8);
+    let blanks = format!("#!/bin/echo{}b\n", " ".repeat(250));
+    check(line("blanks", blanks.as_bytes()).0.ends_with("blanks y\n"), "blanks alone");
+    eq(line("only_blanks", format!("#!{}", " ".repeat(300)).as_bytes()).1, (100 + ENOEXEC) << 8);
+    check(line("nul", b"#!/bin/echo a\0b\n").0.starts_with("a /"), "up to a NUL");
+    check(line("nul_name", b"#!/bin/echo\0b c\n").0.starts_with('/'), "a name up to a NUL");
+    check(line("tabs", b"#! \t/bin/echo\t a\tb \t\n").0.starts_with("a\tb /"), "tabs");
+    check(line("open_end", b"#!/bin/echo q").0.starts_with("q /"), "no end of line");
+}
+
+/// A script whose descriptor is closed by execve cannot be found by its interpreter.
+fn script_of_closed_descriptor() {
+    let t = Tmp::new();
+    program(&t, "s", b"#!/bin/true\n");
+    let at = |flags: i32, dir: bool| {
+        let path = if dir { t.path(".") } else { t.path("s") };
+        let fd = ok(sys!(SYS_openat, AT_FDCWD, path, O_RDONLY | flags, 0)) as i32;
+        let pid = child(|| {
+            let name = if dir { c"s" } else { c"" };
+            let r = sys!(SYS_execveat, fd, name, &[c"s".as_ptr(), std::ptr::null()], &[0usize], AT_EMPTY_PATH);
+            (100 - r) as i32
+        });
+        shut([fd]);
+        reap(pid) >> 8
+    };
+    eq([at(0, false), at(0, true)], [0, 0]);
+    eq([at(O_CLOEXEC, false), at(O_CLOEXEC, true)], [100 + ENOENT; 2]);
+}
+
+/// AT_EXECVE_CHECK
+fn only_check() {
+    const CHECK: i32 = 0x1_0000;
+    let t = Tmp::new();
+    let a = [0usize];
+    program(&t, "yes", b"no format at all");
+    shut([t.file("no", b"#!/bin/sh\n")]);
+    eq(sys!(SYS_execveat, AT_FDCWD, t.path("yes"), &a, &a, CHECK), 0);
+    err(sys!(SYS_execveat, AT_FDCWD, t.path("no"), &a, &a, CHECK), EACCES);
+    err(sys!(SYS_execveat, AT_FDCWD, t.path("none"), &a, &a, CHECK), ENOENT);
+    let fd = ok(sys!(SYS_openat, AT_FDCWD, t.path("yes"), O_RDONLY, 0));
+    eq(sys!(SYS_execveat, fd, c"", &a, &a, CHECK | AT_EMPTY_PATH), 0);
+    err(sys!(SYS_execveat, fd, c"", bad(), &a, CHECK | AT_EMPTY_PATH), EFAULT);
+    shut([fd as i32]);
+}
+
+/// A failure behind the point of no return is a fault.
+fn truncated_program() {
+    let t = Tmp::new();
+    // A header, one segment of code and one of data that begins beyond the end of the file, where bss begins in a page.
+    let mut elf = vec![0u8; 64 + 2 * 56];
+    elf[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    let mut put = |at: usize, bytes: &[u8]| elf[at..at + bytes.len()].copy_from_slice(bytes);
+    put(16, &[2, 0, 62, 0, 1, 0, 0, 0]);
+    put(24, &0x40_0000u64.to_le_bytes());
+    put(32, &64u64.to_le_bytes());
+    put(52, &[64, 0, 56, 0, 2, 0]);
+    for (i, (flags, offset, at)) in [(5u32, 0u64, 0x40_0000u64), (6, 0x8000, 0x60_8000)].into_iter().enumerate() {
+        let base = 64 + i * 56;
+        put(base, &1u32.to_le_bytes());
+        put(base + 4, &flags.to_le_bytes());
+        for (j, value) in [offset, at, at, 0x100, 0x1800, 0x1000].into_iter().enumerate() {
+            put(base + 8 + j * 8, &value.to_le_bytes());
+        }
+    }
+    let path = program(&t, "p", &elf);
+    let status = run(path, &[path]).1;
+    check(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, &format!("{status:#x}"));
+}
+
+/// RLIMIT_NPROC binds who has become another user at execve.
+fn too_many_tasks() {
+    if sys!(SYS_geteuid) != 0 {
+        skip("needs to be root");
+    }
+    const NOBODY: u32 = 54_321;
+    let become_one = |limit: u64| {
+        child(|| {
+            ok(sys!(SYS_prlimit64, 0, RLIMIT_NPROC, &[limit, limit], 0));
+            ok(sys!(SYS_setresuid, NOBODY, NOBODY, NOBODY));
+            let r = sys!(SYS_execve, c"/bin/true", &[c"true".as_ptr(), std::ptr::null()], &[0usize]);
+            (100 - r) as i32
+        })
+    };
+    exits(become_one(1), 0);
+    let p = pipe_pair();
+    let other = child(|| {
+        ok(sys!(SYS_setresuid, NOBODY, NOBODY, NOBODY));
+        eq(sys!(SYS_write, p[1], [0u8].as_ptr(), 1), 1);
+        sys!(SYS_pause);
+        0
+    });
+    eq(sys!(SYS_read, p[0], [0u8; 1].as_mut_ptr(), 1), 1);
+    shut(p);
+    exits(become_one(1), 100 + EAGAIN);
+    exits(become_one(2), 0);
+    ok(sys!(SYS_kill, other, SIGKILL));
+    killed_by(other, SIGKILL);
 }

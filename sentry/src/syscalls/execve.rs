@@ -10,6 +10,8 @@ use syscall_table::errno::Errno;
 /// Most bytes that are read before the stack limit is looked at.
 const TOTAL_MAX: usize = 8 << 20;
 const PAGE: usize = 4096;
+/// execveat(2): say whether the file may be executed, and do not.
+const AT_EXECVE_CHECK: i32 = 0x1_0000;
 
 pub fn execve(cx: &mut Cx, path: Path, argv: CStrArray, envp: CStrArray) -> SysResult {
     run(cx, AT_FDCWD, path, argv, envp, 0)
@@ -23,7 +25,7 @@ pub fn execveat(
     envp: CStrArray,
     flags: AtFlags,
 ) -> SysResult {
-    if flags.unknown(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0 {
+    if flags.unknown(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_EXECVE_CHECK) != 0 {
         return Err(Errno::EINVAL.into());
     }
     run(cx, dirfd.raw(), path, argv, envp, flags.bits())
@@ -36,6 +38,11 @@ fn run(cx: &mut Cx, dirfd: i32, path: Path, argv: CStrArray, envp: CStrArray, fl
     let mut room = TOTAL_MAX;
     let argv = strings(cx, argv, &mut room)?;
     let envp = strings(cx, envp, &mut room)?;
+    if flags & AT_EXECVE_CHECK != 0 {
+        return Ok(0);
+    }
+    let by_descriptor = dirfd != AT_FDCWD && path.first() != Some(&b'/');
+    let closes = by_descriptor && cx.task.files().get_with_flag(dirfd).is_ok_and(|(_, cloexec)| cloexec);
     // What /proc and AT_EXECFN show of a program opened by descriptor.
     let path = match path.first() {
         Some(b'/') => path,
@@ -43,7 +50,7 @@ fn run(cx: &mut Cx, dirfd: i32, path: Path, argv: CStrArray, envp: CStrArray, fl
         None => format!("/dev/fd/{dirfd}").into_bytes(),
         Some(_) => [format!("/dev/fd/{dirfd}/").as_bytes(), &path].concat(),
     };
-    exec::execve(cx, file, Program { path, argv, envp })
+    exec::execve(cx, file, Program { path, argv, envp, closes })
 }
 
 /// What was read of guest memory last, to the end of its page: strings and pointers have neighbours.

@@ -24,7 +24,12 @@ fn change(cx: &Cx, edit: impl FnOnce(&mut Creds) -> SysResult<()>) -> SysResult 
             node.uid = new.uid;
         }
     }
+    let another = new.uid != old.uid;
     cx.task.set_creds(new);
+    if another {
+        let exceeded = crate::task::clone::has_too_many(cx.task);
+        cx.task.nproc_exceeded.store(exceeded, std::sync::atomic::Ordering::Relaxed);
+    }
     cx.task.tell_own();
     Ok(0)
 }

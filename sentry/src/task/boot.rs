@@ -78,7 +78,7 @@ impl Kernel {
             sighand.set(signal, Sigaction { sa_handler: SIG_IGN, ..Sigaction::default() });
         }
         let process = Process::new(pid, Arc::new(sighand), init.limits);
-        let program = Program { path: init.path, argv: init.argv, envp: init.envp };
+        let program = Program { path: init.path, argv: init.argv, envp: init.envp, closes: false };
         let uid = init.creds.uid;
         *process.ctty.lock() = self.tty.clone().map(|tty| tty as Arc<dyn Terminal>);
         let task = Task::new(

@@ -338,6 +338,18 @@ fn limit_reached(parent: &Task, kernel: &Arc<Kernel>) -> SysResult<()> {
     if own as u64 > limit { Err(Errno::EAGAIN.into()) } else { Ok(()) }
 }
 
+/// Whether the task's real user has more tasks than the task's RLIMIT_NPROC: execve(2) after setuid(2) asks, whatever rights
+/// there are.
+pub(crate) fn has_too_many(task: &Task) -> bool {
+    let uid = task.creds().uid;
+    let limit = task.process.limit(RLIMIT_NPROC);
+    if limit == RLIM_INFINITY || uid == 0 {
+        return false;
+    }
+    let tasks: Vec<_> = task.kernel.tree.lock().tasks.values().cloned().collect();
+    tasks.iter().filter(|task| task.creds().uid == uid).count() as u64 > limit
+}
+
 fn new_process(parent: &Arc<Task>, pid: i32, flags: u64) -> Arc<Process> {
     let old = &parent.process;
     let sighand = old.sighand();

@@ -17,7 +17,8 @@ use syscall_table::abi::mmap::*;
 use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use syscall_table::abi::prctl::ADDR_NO_RANDOMIZE;
 use syscall_table::abi::ptrace::*;
-use syscall_table::abi::sigaction::{SI_USER, SIGKILL, SIGTRAP, Siginfo};
+use syscall_table::abi::sigaction::{SI_USER, SIGSEGV, SIGTRAP, Siginfo};
+use syscall_table::abi::wait::WaitStatus;
 use syscall_table::errno::Errno;
 
 /// A program to be loaded.
@@ -28,6 +29,8 @@ pub struct Program {
     pub argv: Vec<Vec<u8>>,
     /// Environment.
     pub envp: Vec<Vec<u8>>,
+    /// Its path is by a descriptor that the execve closes: an interpreter would not find it.
+    pub closes: bool,
 }
 
 /// Longest argument or environment string, its NUL included (MAX_ARG_STRLEN).
@@ -60,8 +63,13 @@ struct Prepared {
 pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResult {
     // Nothing irreversible without the port.
     cx.port()?;
-    let prepared = prepare(cx, file, program)?;
     let task = cx.task.clone();
+    // Who has become somebody with too many tasks already gets no further.
+    if task.nproc_exceeded.load(Ordering::Relaxed) && super::clone::has_too_many(&task) {
+        return Err(Errno::EAGAIN.into());
+    }
+    task.nproc_exceeded.store(false, Ordering::Relaxed);
+    let prepared = prepare(cx, file, program)?;
     let old_tid = task.tid();
     if !claim(&task) {
         return Err(Fail::Exit);
@@ -144,8 +152,9 @@ pub(crate) fn open_at(cx: &mut Cx, dirfd: i32, path: &[u8], flags: i32) -> SysRe
     vfs.open_exec(&task, dirfd, path, flags & AT_SYMLINK_NOFOLLOW != 0)
 }
 
+/// Behind the point of no return: as a fault that nothing can handle (`bprm_execve` in Linux's fs/exec.c).
 fn die(task: &Arc<Task>) -> Fail {
-    send::to_process(&task.kernel, &task.process, Siginfo::kernel(SIGKILL));
+    exit::group(&task.kernel, &task.process, WaitStatus::signaled(SIGSEGV, false), None);
     Fail::Exit
 }
 
@@ -192,22 +201,49 @@ impl Head {
     }
 }
 
-/// Splits `#!interpreter argument` (execve(2), "Interpreter scripts").
+/// Splits `#!interpreter argument` as Linux's fs/binfmt_script.c does: of the first 256 bytes, with zeros behind a shorter
+/// file. None: there is no interpreter, or its name does not end there.
 fn script(head: &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
-    let line = head.strip_prefix(b"#!")?;
-    let line = line.split(|b| *b == b'\n').next()?;
-    let line = line.split(|b| *b == 0).next()?.trim_ascii();
-    let end = line.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(line.len());
+    let blank = |b: &u8| matches!(b, b' ' | b'\t');
+    let mut buf = [0u8; SCRIPT_HEAD];
+    let count = head.len().min(SCRIPT_HEAD);
+    buf.get_mut(..count)?.copy_from_slice(head.get(..count)?);
+    let rest = buf.strip_prefix(b"#!")?;
+    let text_end =
+        rest.iter().position(|b| matches!(b, b'\n' | 0)).filter(|at| rest.get(*at) == Some(&b'\n'));
+    let line = match text_end {
+        Some(end) => rest.get(..end)?,
+        None => {
+            // The last byte is never the name's.
+            let line = rest.get(..rest.len().checked_sub(1)?)?;
+            let name = line.get(line.iter().position(|b| !blank(b))?..)?;
+            // A name that goes on behind the buffer would be another one.
+            rest.get(rest.len().checked_sub(name.len())?.checked_sub(1)?..)?
+                .iter()
+                .find(|b| blank(b) || **b == 0)?;
+            line
+        }
+    };
+    let from = line.iter().position(|b| !blank(b))?;
+    let upto = line.iter().rposition(|b| !blank(b))?.checked_add(1)?;
+    let line = line.get(from..upto)?;
+    let end = line.iter().position(|b| blank(b) || *b == 0).unwrap_or(line.len());
     let (path, rest) = line.split_at(end);
     if path.is_empty() {
         return None;
     }
-    let rest = rest.trim_ascii();
-    Some((path.to_vec(), (!rest.is_empty()).then(|| rest.to_vec())))
+    let argument = match rest.first() {
+        Some(b' ' | b'\t') => {
+            let rest = rest.get(rest.iter().position(|b| !blank(b))?..)?;
+            rest.split(|b| *b == 0).next().map(<[u8]>::to_vec)
+        }
+        _ => None,
+    };
+    Some((path.to_vec(), argument))
 }
 
 fn prepare(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResult<Prepared> {
-    let Program { path, mut argv, envp } = program;
+    let Program { path, mut argv, envp, closes } = program;
     let mut file = file;
     let mut name = path.clone();
     if argv.is_empty() {
@@ -236,8 +272,10 @@ fn prepare(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResult<Prepared
             let gain = privilege::after_exec(cx.task, &file)?;
             return Ok(Prepared { file, image, interp, argv, envp, execfn: path, gain });
         }
-        let (interp, argument) =
-            script(head.bytes().get(..SCRIPT_HEAD).unwrap_or(head.bytes())).ok_or(Errno::ENOEXEC)?;
+        let (interp, argument) = script(head.bytes()).ok_or(Errno::ENOEXEC)?;
+        if closes {
+            return Err(Errno::ENOENT.into());
+        }
         argv.remove(0);
         argv.insert(0, name);
         if let Some(argument) = argument {

@@ -65,6 +65,8 @@ pub struct Task {
     pub comm: Lock<Vec<u8>>,
     /// CLONE_CHILD_CLEARTID / set_tid_address.
     pub clear_child_tid: AtomicU64,
+    /// It became a user who had more tasks than its RLIMIT_NPROC (PF_NPROC_EXCEEDED).
+    pub(crate) nproc_exceeded: std::sync::atomic::AtomicBool,
     /// set_robust_list head, as far as it is known.
     robust_list: AtomicU64,
     /// Semaphore operations to undo (SEM_UNDO), shared by CLONE_SYSVSEM.
@@ -315,6 +317,7 @@ impl Task {
             signals: Signals::new(parts.signals),
             comm: Lock::new(Level::Field, parts.comm),
             clear_child_tid: AtomicU64::new(0),
+            nproc_exceeded: Default::default(),
             robust_list: AtomicU64::new(0),
             undo: Lock::new(Level::Field, None),
             mempolicy: AtomicI32::new(0),
