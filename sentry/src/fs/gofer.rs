@@ -248,9 +248,8 @@ impl GoferInode {
 
     /// The gofer's answer to its name.
     fn becomes(&self, step: Step) -> SysResult<NodeId> {
-        if self.node.get().is_some() || step.attr.mode & S_IFMT != self.kind {
-            self.fs.forgotten.lock().push(step.node);
-        } else if self.node.set(step.node).is_err() {
+        // The first answer counts.
+        if step.attr.mode & S_IFMT != self.kind || self.node.set(step.node).is_err() {
             self.fs.forgotten.lock().push(step.node);
         } else if let Some(target) = step.link {
             let _ = self.link.set(target.0);
