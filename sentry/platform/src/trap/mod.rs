@@ -84,6 +84,8 @@ pub struct Runtime {
     processors: together::Processors,
     /// Tasks that want a processor.
     busy: AtomicUsize,
+    /// Those of them that call all the time.
+    chatty: AtomicUsize,
     zygote: Mutex<Option<Zygote>>,
     /// Threads without a task, in all processes.
     spares: AtomicUsize,
@@ -223,6 +225,7 @@ impl TrapPlatform {
             processors: together::Processors::new(),
             pool: Arc::default(),
             busy: AtomicUsize::new(0),
+            chatty: AtomicUsize::new(0),
             zygote: Mutex::new(None),
             spares: AtomicUsize::new(0),
             spare: Mutex::new(None),

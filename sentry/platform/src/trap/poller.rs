@@ -36,12 +36,16 @@ const STREAK: u32 = 8;
 const QUIET: u64 = 400 * MICRO;
 /// A hot task that is blocked for this long sleeps.
 const BLOCKED: u64 = 60 * MICRO;
+/// The same while others of those that share its processor call.
+const SHARED: u64 = 4_000 * MICRO;
 /// Tasks may want all processors for this long: one that wakes another one most often blocks soon.
 const CROWDED: u64 = 30 * MICRO;
 /// A turn of the loop that takes this long was preempted.
 const PREEMPTED: u64 = 60 * MICRO;
 /// A hot time worth its switching on has this many calls.
 const WORTH: u32 = 128;
+/// Tasks that call all the time, of which the poller knows.
+const CHATTY: usize = 32;
 /// Processors told apart.
 const PROCESSORS: usize = 64;
 /// First and longest pause before a task may be hot again.
@@ -56,6 +60,8 @@ pub struct Rate {
     woken: bool,
     /// Close calls in a row.
     streak: u32,
+    /// So often that it computes little: such tasks can share a processor.
+    chatty: bool,
     /// The poller has it, or will have.
     hot: bool,
     /// Not hot again before this time.
@@ -66,9 +72,23 @@ pub struct Rate {
     processor: usize,
 }
 
+impl Rate {
+    /// Whether the task calls all the time.
+    pub fn chatty(&self) -> bool {
+        self.chatty
+    }
+
+    /// Sets that; what it was.
+    pub fn set_chatty(&mut self, chatty: bool) -> bool {
+        std::mem::replace(&mut self.chatty, chatty)
+    }
+}
+
 #[derive(Default)]
 struct Queue {
     joining: Vec<Arc<Task>>,
+    /// Tasks that call all the time, or did.
+    chatty: Vec<Weak<Task>>,
     stop: bool,
 }
 
@@ -191,6 +211,14 @@ impl Poller {
         let last = self.answered().map_or(0, |answered| answered.load(Relaxed));
         let last = if last.wrapping_sub(rate.resumed) as i64 > 0 { last } else { rate.resumed };
         rate.streak = if now.wrapping_sub(last) < close { rate.streak + 1 } else { 0 };
+        let chatty = rate.streak >= STREAK || rate.chatty && rate.streak != 0;
+        if chatty != rate.chatty {
+            task.set_chatty(st, chatty);
+            if chatty {
+                self.queue.lock().talks(task);
+            }
+        }
+        let rate = &mut st.rate;
         if rate.streak < STREAK || rate.hot || now < rate.hold || !self.room(&task.rt) {
             return;
         }
@@ -236,8 +264,25 @@ impl Poller {
         }
     }
 
+    /// Whether a processor is left, when those that call all the time share one.
     fn room(&self, rt: &Runtime) -> bool {
-        rt.busy.load(Relaxed) < rt.processors.count()
+        let chatty = rt.chatty.load(Relaxed);
+        rt.busy.load(Relaxed).saturating_sub(chatty) + usize::from(chatty > 0) < rt.processors.count()
+    }
+}
+
+impl Queue {
+    /// A task calls all the time.
+    fn talks(&mut self, task: &Arc<Task>) {
+        if self.chatty.len() >= CHATTY {
+            self.chatty.retain(|known| known.strong_count() > 0);
+            let more = self.chatty.len().saturating_sub(CHATTY / 2);
+            self.chatty.drain(..more);
+        }
+        let known = Arc::downgrade(task);
+        if !self.chatty.iter().any(|other| other.ptr_eq(&known)) {
+            self.chatty.push(known);
+        }
     }
 }
 
@@ -288,11 +333,18 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
             continue;
         }
         turn = now;
+        let latest = hot.iter().map(|it| now.saturating_sub(it.last)).min().unwrap_or_default();
+        let shared = hot.len() > 1 && latest < BLOCKED;
         hot.retain_mut(|it| {
             let seq = it.bind.words().req_seq.load(Acquire);
             if seq == it.seen {
-                if now.wrapping_sub(it.last) > if it.parked { BLOCKED } else { QUIET } {
-                    if it.parked {
+                let limit = match it.parked {
+                    _ if shared => SHARED,
+                    true => BLOCKED,
+                    false => QUIET,
+                };
+                if now.wrapping_sub(it.last) > limit {
+                    if it.parked && !shared {
                         pairs.lost(now);
                     }
                     cool(rt, it, it.calls < WORTH);
@@ -330,14 +382,28 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
 /// calling; if they are to stay hot while they block, it has that processor (`place`) for itself.
 fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, place: &mut Option<usize>) {
     let Some(mut queue) = rt.poller.queue.try_lock() else { return };
-    let joining = std::mem::take(&mut queue.joining);
+    let mut joining = std::mem::take(&mut queue.joining);
+    let chatty = if joining.is_empty() { Vec::new() } else { queue.chatty.clone() };
     drop(queue);
+    if joining.is_empty() {
+        return;
+    }
+    // Who shares the processor of the others must not compete with the poller for the last one.
+    let crowded = rt.busy.load(Relaxed) >= rt.processors.count();
+    for task in chatty.iter().filter(|_| crowded).filter_map(Weak::upgrade) {
+        let mut st = task.lock();
+        if st.rate.chatty && !st.rate.hot && matches!(st.run, Run::Running | Run::Handling) {
+            st.rate.hot = true;
+            drop(st);
+            joining.push(task);
+        }
+    }
     let Some(first) = joining.first() else { return };
     let all = rt.processors.all();
     if hot.is_empty() {
         let taken = first.lock().rate.processor;
         let free = || (0..CpuSet::MAX_CPU).find(|at| *at != taken && all.is_set(*at));
-        let pairing = PAIRING.get();
+        let pairing = PAIRING.get() || crowded;
         *place = pairing.then(free).flatten().filter(|at| hostcalls::keep_on(0, &single(*at)));
     }
     let mut elsewhere = all;

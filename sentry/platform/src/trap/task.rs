@@ -225,11 +225,26 @@ impl Task {
     pub fn set_run(&self, st: &mut State, run: Run) {
         let busy = |run| matches!(run, Run::Running | Run::Handling);
         match (busy(st.run), busy(run)) {
-            (false, true) => drop(self.rt.busy.fetch_add(1, Relaxed)),
-            (true, false) => drop(self.rt.busy.fetch_sub(1, Relaxed)),
+            (false, true) => {
+                self.rt.busy.fetch_add(1, Relaxed);
+                self.rt.chatty.fetch_add(st.rate.chatty().into(), Relaxed);
+            }
+            (true, false) => {
+                self.rt.busy.fetch_sub(1, Relaxed);
+                self.rt.chatty.fetch_sub(st.rate.chatty().into(), Relaxed);
+            }
             _ => {}
         }
         st.run = run;
+    }
+
+    /// Notes whether a task that is being handled calls all the time.
+    pub fn set_chatty(&self, st: &mut State, chatty: bool) {
+        match (st.rate.set_chatty(chatty), chatty) {
+            (false, true) => drop(self.rt.chatty.fetch_add(1, Relaxed)),
+            (true, false) => drop(self.rt.chatty.fetch_sub(1, Relaxed)),
+            _ => {}
+        }
     }
 
     /// Answers the current request.
