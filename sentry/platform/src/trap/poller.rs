@@ -44,6 +44,12 @@ const CROWDED: u64 = 30 * MICRO;
 const PREEMPTED: u64 = 60 * MICRO;
 /// A hot time worth its switching on has this many calls.
 const WORTH: u32 = 128;
+/// A task calls all the time if less than the first passes between its calls, as a moving average, and until it is more than the
+/// second. This has some 3 us for the doorbell in it; what it computes must be less than a doorbell costs, or a processor for
+/// each is better than one for both.
+const TALK: (u64, u64) = (10 * MICRO, 20 * MICRO);
+/// While they share a processor, so much time for each of their calls is too much, looked at in pieces of the second.
+const SHARE: (u64, u64) = (9 * MICRO, 10_000 * MICRO);
 /// Tasks that call all the time, of which the poller knows.
 const CHATTY: usize = 32;
 /// Processors told apart.
@@ -60,6 +66,8 @@ pub struct Rate {
     woken: bool,
     /// Close calls in a row.
     streak: u32,
+    /// Moving average of the time from an answer to the next request.
+    gap: u64,
     /// So often that it computes little: such tasks can share a processor.
     chatty: bool,
     /// The poller has it, or will have.
@@ -210,8 +218,13 @@ impl Poller {
         // Nor is the time that others on its processor took between two calls of theirs.
         let last = self.answered().map_or(0, |answered| answered.load(Relaxed));
         let last = if last.wrapping_sub(rate.resumed) as i64 > 0 { last } else { rate.resumed };
-        rate.streak = if now.wrapping_sub(last) < close { rate.streak + 1 } else { 0 };
-        let chatty = rate.streak >= STREAK || rate.chatty && rate.streak != 0;
+        let gap = now.wrapping_sub(last);
+        rate.streak = if gap < close { rate.streak + 1 } else { 0 };
+        // Who was woken may have waited for a processor.
+        if close == CLOSE {
+            rate.gap = (rate.gap.saturating_mul(7) + gap.min(8 * TALK.1)) / 8;
+        }
+        let chatty = rate.streak >= STREAK && rate.gap < TALK.0 || rate.chatty && rate.gap < TALK.1;
         if chatty != rate.chatty {
             task.set_chatty(st, chatty);
             if chatty {
@@ -309,6 +322,8 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
     let mut roomy = turn;
     let mut place = None;
     let mut count = 0u32;
+    // Since when several share a processor, and their calls.
+    let (mut since, mut calls) = (turn, 0u64);
     loop {
         count = count.wrapping_add(1);
         if hot.is_empty() || count.is_multiple_of(64) {
@@ -333,6 +348,20 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
             continue;
         }
         turn = now;
+        if hot.len() < 2 {
+            (since, calls) = (now, 0);
+        } else if now.saturating_sub(since) > SHARE.1 {
+            if calls.saturating_mul(SHARE.0) < now.saturating_sub(since)
+                && rt.busy.load(Relaxed) >= rt.processors.count()
+            {
+                for gone in hot.drain(..) {
+                    gone.quiet_down();
+                    cool(rt, &gone, true);
+                }
+                continue;
+            }
+            (since, calls) = (now, 0);
+        }
         let latest = hot.iter().map(|it| now.saturating_sub(it.last)).min().unwrap_or_default();
         let shared = hot.len() > 1 && latest < BLOCKED;
         hot.retain_mut(|it| {
@@ -360,6 +389,7 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
             turn = hostcalls::tsc();
             it.last = turn;
             it.calls = it.calls.saturating_add(1);
+            calls += 1;
             match after {
                 After::On => {}
                 After::Parked if it.confined && pairs.open(turn) => {
@@ -375,6 +405,19 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
         });
         // Looking more often takes the line away from the task between its stores, which costs more than the pause.
         core::hint::spin_loop();
+    }
+}
+
+impl Hot {
+    /// It computes too much to share a processor.
+    fn quiet_down(&self) {
+        let mut st = self.task.lock();
+        st.rate.gap = 8 * TALK.1;
+        if matches!(st.run, Run::Running | Run::Handling) {
+            self.task.set_chatty(&mut st, false);
+        } else {
+            st.rate.chatty = false;
+        }
     }
 }
 
