@@ -42,7 +42,7 @@ fn results() {
         round(i as u8);
         // SAFETY: nothing is mapped by these.
         unsafe {
-            eq(munmap(1 as *mut c_void, PAGE), -1);
+            eq(munmap(std::ptr::dangling_mut(), PAGE), -1);
             eq(*__errno_location(), EINVAL);
             eq(mprotect(0x1000 as *mut c_void, PAGE, PROT_READ), -1);
             eq(*__errno_location(), ENOMEM);

@@ -35,8 +35,10 @@ pub struct Merged {
     /// run's layer for the next one.
     names: OnceLock<HashSet<Box<[u8]>>>,
     /// Its directories that were looked up, so that they are those of the first look each time.
-    dirs: parking_lot::Mutex<HashMap<Box<[u8]>, Arc<dyn Inode>>>,
+    dirs: parking_lot::Mutex<ByName>,
 }
+
+type ByName = HashMap<Box<[u8]>, Arc<dyn Inode>>;
 
 /// What a directory says of names below it.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -50,7 +50,7 @@ impl Layout {
 
 /// Whether the descriptor is of a file that is nowhere but in memory.
 fn in_memory(fd: &OwnedFd) -> bool {
-    rustix::fs::fstatfs(fd).is_ok_and(|fs| i64::from(fs.f_type) == TMPFS_MAGIC)
+    rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type == TMPFS_MAGIC)
 }
 
 /// Marks which pages of a memory file, from this offset on, are there.

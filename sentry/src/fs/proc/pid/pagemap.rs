@@ -29,7 +29,7 @@ impl FileOps for Pagemap {
     fn read(&self, cx: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
         let task = self.who.find(cx.task).ok().and_then(|subject| subject.task);
         let Some(task) = task.filter(|task| task.mm().id == self.mm) else { return Ok(0) };
-        if offset % WORD != 0 || buf.len() as u64 % WORD != 0 {
+        if !offset.is_multiple_of(WORD) || !(buf.len() as u64).is_multiple_of(WORD) {
             return Err(Errno::EINVAL.into());
         }
         let left = usize::try_from(SIZE.saturating_sub(offset)).unwrap_or(usize::MAX);
