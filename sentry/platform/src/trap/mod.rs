@@ -20,6 +20,7 @@ mod areas;
 pub(crate) mod boot;
 mod ctl;
 mod data;
+mod forkers;
 mod patch;
 mod poller;
 mod port;

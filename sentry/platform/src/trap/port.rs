@@ -49,17 +49,17 @@ impl Kept {
 
 /// The port that the trap platform hands to sinks.
 pub struct TrapPort<'a> {
-    task: &'a Arc<Task>,
-    bind: Arc<Binding>,
+    pub(super) task: &'a Arc<Task>,
+    pub(super) bind: Arc<Binding>,
     /// The pending notification; `None` for the poller, whose port is not full.
-    bell: Option<u64>,
-    seq: u32,
+    pub(super) bell: Option<u64>,
+    pub(super) seq: u32,
     orig_rax: u64,
     loaded: Option<Kept>,
     changed: bool,
     again: bool,
     lost: Option<i32>,
-    close: Option<u32>,
+    pub(super) close: Option<u32>,
     /// Memory calls are left to the task.
     defer: bool,
     /// The call came through a gate.
@@ -273,7 +273,7 @@ impl<'a> TrapPort<'a> {
     }
 
     /// Puts the queue and more calls into the slot; where the latter begin.
-    fn put_batch(&mut self, more: &[[u64; 7]]) -> usize {
+    pub(super) fn put_batch(&mut self, more: &[[u64; 7]]) -> usize {
         let slot = self.bind.words();
         let queued = self.queue.len();
         let closes = self.given.drain(..).map(|(_, fd)| [CLOSE, fd, 0, 0, 0, 0, 0]);
@@ -341,14 +341,14 @@ impl<'a> TrapPort<'a> {
         })
     }
 
-    fn need_bell(&self) -> Result<u64, Gone> {
+    pub(super) fn need_bell(&self) -> Result<u64, Gone> {
         match (self.bell, self.lost) {
             (Some(bell), None) => Ok(bell),
             _ => Err(Gone),
         }
     }
 
-    fn set_lost(&mut self) -> Gone {
+    pub(super) fn set_lost(&mut self) -> Gone {
         self.task.rt.loss.check();
         let signal = self.bind.process.ended().unwrap_or(libc::SIGKILL);
         self.lost = Some(signal);
@@ -383,66 +383,6 @@ impl<'a> TrapPort<'a> {
             result(value(i))?;
         }
         Ok(std::array::from_fn(|i| value(first + i)))
-    }
-
-    /// Makes the process's forker, if it has none. The task has another doorbell afterwards: a listener would be inherited by
-    /// what the forker makes.
-    fn need_forker(&mut self) -> Result<(), CallError> {
-        if self.bind.process.has_forker() {
-            return Ok(());
-        }
-        self.flush()?;
-        let bell = self.need_bell()?;
-        let own = self.bind.tid.load(Relaxed) as i32;
-        let processors = &self.task.rt.processors;
-        let mut place = None;
-        let together = processors.gather(own, &mut place);
-        self.task.awaits(true);
-        let made = self.make_forker(bell);
-        self.task.awaits(false);
-        drop(together);
-        if place.is_some() {
-            processors.release(own);
-        }
-        self.bind.process.set_forker(made?, place);
-        Ok(())
-    }
-
-    /// Makes it; its thread id.
-    fn make_forker(&mut self, bell: u64) -> Result<i32, CallError> {
-        let bind = self.bind.clone();
-        let slot = bind.words();
-        self.put_batch(&[[layout::FORKER, 0, 0, 0, 0, 0, 0]]);
-        if let Some(close) = self.close.take() {
-            slot.rsp_close.store(close, Relaxed);
-        }
-        slot.rsp_kind.store(layout::REPLY_CALLS, Relaxed);
-        slot.rsp_seq.store(self.seq, Release);
-        let sent = hostcalls::notif_send(bind.listener().as_fd(), bell).is_ok();
-        let Some((notif, forker)) = sent.then(|| worker::recv_both(&bind)).flatten() else {
-            return Err(self.set_lost().into());
-        };
-        self.bell = Some(notif.id);
-        self.seq = notif.args[0] as u32;
-        let Some(forker) = forker else {
-            result(slot.results[0].load(Relaxed))?;
-            return Err(CallError::Errno(libc::EAGAIN));
-        };
-        slot.listener.store(0, Relaxed);
-        slot.rsp_kind.store(layout::REPLY_BELL, Relaxed);
-        slot.rsp_seq.store(self.seq, Release);
-        bind.silence();
-        let Ok(listener) = bind.process.listener(bind.slot) else {
-            bind.process.destroy();
-            return Err(self.set_lost().into());
-        };
-        bind.hear(listener);
-        let Some(notif) = worker::recv(&bind) else {
-            return Err(self.set_lost().into());
-        };
-        self.bell = Some(notif.id);
-        self.seq = notif.args[0] as u32;
-        Ok(forker as i32)
     }
 
     fn call(&mut self, nr: u64, args: [u64; 6]) -> Result<i64, CallError> {
@@ -513,7 +453,7 @@ impl<'a> TrapPort<'a> {
     }
 }
 
-fn result(value: i64) -> Result<i64, CallError> {
+pub(super) fn result(value: i64) -> Result<i64, CallError> {
     match value {
         -4095..=-1 => Err(CallError::Errno(HostErrno::try_from(-value).unwrap_or(libc::EIO))),
         value => Ok(value),
