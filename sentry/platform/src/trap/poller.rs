@@ -6,6 +6,9 @@
 //! processor has been left for [`CROWDED`]; all cease to be when the poller finds itself preempted. The thread sleeps while
 //! nobody is hot.
 //!
+//! Tasks that call all the time and compute little share a processor (`Rate::chatty`), so that one is left for the poller although
+//! they all want to run: a doorbell would cost each of them more than what it does between two calls.
+//!
 //! A hot task that blocks yields its processor until it has its answer. So two that wake each other in turn share one,
 //! and neither ever sleeps. They are kept off the poller's processor then. Where other programs want the processors this is
 //! worse than sleeping: who yields waits for them. So it is given up for a while when it does not pay ([`Pairs`]).
