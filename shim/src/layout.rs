@@ -365,6 +365,9 @@ pub const CMD_FORK: u32 = 2;
 /// The same, but its thread is the task of the slot `cmd_slot`. It reports, not the forker, as soon as it has a doorbell.
 pub const CMD_TASK: u32 = 3;
 
+/// No child was made.
+pub const NO_FD: u32 = u32::MAX;
+
 /// Control words of a process: what its forker does. Lies where slot 0 would.
 #[repr(C, align(64))]
 pub struct Head {
@@ -387,7 +390,7 @@ pub struct Head {
     pad1: AtomicU32,
     /// Negative error or the result (CMD_TASK: the listener in the child).
     pub res_value: AtomicI64,
-    /// Descriptor of the last child's process, as the host wrote it.
+    /// Descriptor of the last child's process, as the host wrote it, or [`NO_FD`].
     pub res_pidfd: AtomicU32,
     pad2: AtomicU32,
 

@@ -76,6 +76,7 @@ fn child(head: &Head) -> i64 {
     let frame = head.cmd_frame.load(Relaxed);
     // Below the frame lies what its handler was at when it rang, of which the child has no need.
     let stack = if frame == 0 { top } else { (frame - 256) & !15 };
+    head.res_pidfd.store(NO_FD, Relaxed);
     // SAFETY: the child's stack is that of a task which is no other than itself there.
     let pid = unsafe { host::clone_task(CLONE_FORK_FLAGS, stack, head.res_pidfd.as_ptr(), fd) };
     raw(host::CLOSE, [fd.into(), 0, 0, 0, 0, 0]);
@@ -102,6 +103,7 @@ pub unsafe extern "C" fn born(_top: u64, fd: u32) -> ! {
 /// Forks; `None` in the child.
 fn process(fd: u32) -> Option<i64> {
     let pidfd = &head().res_pidfd;
+    pidfd.store(NO_FD, Relaxed);
     let pid = host::clone_process(CLONE_FORK_FLAGS, pidfd);
     if pid == 0 {
         // The parent's shared area is replaced before anything is read from it or written to it.

@@ -170,11 +170,8 @@ impl Runtime {
         let listener = zygote.bind.listener();
         let pending = (listener.as_fd(), zygote.bell);
         let of = process::Copied { slot: zygote.bind.slot, frame: 0, xstate: None };
-        match zygote.bind.process.fork(pending, zygote.close, &of) {
-            Ok((bind, close)) => {
-                zygote.close = close;
-                Ok(bind)
-            }
+        match zygote.bind.process.fork(pending, &mut zygote.close, &of) {
+            Ok(bind) => Ok(bind),
             Err(error) => {
                 self.loss.check();
                 if zygote.dies(&error) {

@@ -51,8 +51,9 @@ const WORTH: u32 = 128;
 /// second. This has some 3 us for the doorbell in it; what it computes must be less than a doorbell costs, or a processor for
 /// each is better than one for both.
 const TALK: (u64, u64) = (10 * MICRO, 20 * MICRO);
-/// While they share a processor, so much time for each of their calls is too much, looked at in pieces of the second.
-const SHARE: (u64, u64) = (9 * MICRO, 10_000 * MICRO);
+/// While they share the poller, so much time for each call of them all is too much, divided by the processors that they would
+/// have without it; looked at in pieces of the second.
+const SHARE: (u64, u64) = (14 * MICRO, 10_000 * MICRO);
 /// Tasks that call all the time, of which the poller knows.
 const CHATTY: usize = 32;
 /// Processors told apart.
@@ -354,9 +355,9 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
         if hot.len() < 2 {
             (since, calls) = (now, 0);
         } else if now.saturating_sub(since) > SHARE.1 {
-            if calls.saturating_mul(SHARE.0) < now.saturating_sub(since)
-                && rt.busy.load(Relaxed) >= rt.processors.count()
-            {
+            let each = SHARE.0 / hot.len().min(rt.processors.count()) as u64;
+            let crowded = rt.busy.load(Relaxed) >= rt.processors.count();
+            if crowded && calls.saturating_mul(each) < now.saturating_sub(since) {
                 for gone in hot.drain(..) {
                     gone.quiet_down();
                     cool(rt, &gone, true);

@@ -655,11 +655,11 @@ impl Port for TrapPort<'_> {
         // The child's memory is a copy, so its first state can stay where the parent's frame has it.
         let xstate = self.start_xstate();
         let bind = self.bind.clone();
-        let close = self.close.take().unwrap_or(0);
+        let mut close = self.close.take().unwrap_or(0);
         let of = Copied { slot: bind.slot, frame: bind.words().frame.load(Relaxed), xstate };
-        let (child, number) = bind.process.fork((bind.listener().as_fd(), bell), close, &of)?;
-        self.close = Some(number);
-        Ok(Task::create(&self.task.rt, sink, child, First::Made, start))
+        let child = bind.process.fork((bind.listener().as_fd(), bell), &mut close, &of);
+        self.close = (close != 0).then_some(close);
+        Ok(Task::create(&self.task.rt, sink, child?, First::Made, start))
     }
 
     fn spawn(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {

@@ -376,13 +376,13 @@ impl Process {
     }
 
     /// Makes a process that is a copy of this one, with one task. The notification is one of this process's that is pending.
-    /// Second: the child's pidfd in this process, plus 1, to be closed.
+    /// `close`: a descriptor in this process, plus 1, that is to be closed, 0 for none; then the child's pidfd in the same way.
     pub fn fork(
         self: &Arc<Self>,
         pending: (BorrowedFd<'_>, u64),
-        close: u32,
+        close: &mut u32,
         of: &Copied,
-    ) -> Result<(Binding, u32), CallError> {
+    ) -> Result<Binding, CallError> {
         let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
         let ctl = rt.areas.take().map_err(errno)?;
         let sites = self.sites.lock().inherit(&ctl);
@@ -405,32 +405,32 @@ impl Process {
         let _together = rt.processors.gather(tid, &mut forker.place);
         self.ctl.head().cmd_frame.store(of.frame, Relaxed);
         let kind = if alone { layout::CMD_TASK } else { layout::CMD_FORK };
-        self.post(&mut forker.seq, kind, slot, fd, close);
+        self.post(&mut forker.seq, kind, slot, fd, std::mem::take(close));
         let value = self.answer(forker.seq)?;
         let (at, silent) = (forker.place, forker.silent);
         let pidfd = self.ctl.head().res_pidfd.load(Relaxed);
         drop(forker);
-        if value < 0 {
-            return Err(CallError::Errno(i32::try_from(-value).unwrap_or(libc::EIO)));
+        let failed = || CallError::Errno(i32::try_from(-value).unwrap_or(libc::EIO));
+        if pidfd == layout::NO_FD {
+            return Err(failed());
         }
-        let number = pidfd.wrapping_add(1);
+        *close = pidfd.wrapping_add(1);
         ctl.close();
         drop(place);
         let pidfd = hostcalls::pidfd_getfd(self.pidfd.as_fd(), pidfd).map_err(|_| CallError::Gone)?;
         let child = Process::new(&rt, pidfd, ctl, slot, rt.vdso.load(Relaxed), sites, |pid| {
             if alone { Forker::later(silent) } else { Forker::first(pid, at, silent) }
         })?;
-        let binding = if alone {
-            let value = u32::try_from(value).unwrap_or(u32::MAX);
-            child.hear(slot, value).map(|listener| child.binding(slot, listener))
-        } else {
-            child.bind(slot)
+        let binding = match u32::try_from(value) {
+            Ok(listener) if alone => child.hear(slot, listener).map(|listener| child.binding(slot, listener)),
+            Ok(_) => child.bind(slot),
+            // The child could not make its doorbell, and has ended.
+            Err(_) => Err(failed()),
         };
-        let binding = binding.map_err(|_| {
+        binding.map_err(|_| {
             child.destroy();
             CallError::Errno(libc::EAGAIN)
-        })?;
-        Ok((binding, number))
+        })
     }
 
     /// A thread that the forker made has rung for the first time.
