@@ -1,5 +1,5 @@
 # Hardware watchpoints on writes and reads, calls that are caught, both sides of a fork, a core file that a crash leaves and
-# one that gdb makes, strace with counts and with stacks, ltrace.
+# one that gdb makes, strace with counts and with stacks, ltrace. When gdb tells of a fork is a matter of chance.
 d=$(mktemp -d); cd $d; cat >p.c <<'X'
 #include <stdio.h>
 #include <sys/wait.h>
@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
 }
 X
 gcc -g -O0 p.c -o p
-plain() { sed -E "s/0x[0-9a-f]+/P/g; s/(process|LWP|Thread P) [0-9]+/N/g; s/[(]LWP N[)]//" | grep -vE 'libthread_db|debuginfo|^Using host|_exit.c'; }
+plain() { sed -E "s/0x[0-9a-f]+/P/g; s/(process|LWP|Thread P) [0-9]+/N/g; s/[(]LWP N[)]//" | grep -vE 'libthread_db|debuginfo|^Using host|_exit.c|^\[Detaching after'; }
 g() { gdb -nx -batch "$@" 2>&1 | plain; }
 g -ex 'break main' -ex run -ex 'watch other' -ex c -ex c ./p
 for how in rwatch awatch; do g -ex 'break leaf' -ex run -ex "$how other" -ex c -ex c -ex c ./p; done

@@ -307,6 +307,15 @@ pub fn tsc() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
+/// Whether no thread is left under the filter of a listener.
+pub fn hung_up(listener: BorrowedFd<'_>) -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let mut fds = [PollFd::new(&listener, PollFlags::IN)];
+    let none = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let polled = poll(&mut fds, Some(&none));
+    polled.is_err() || fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
+}
+
 /// Whether this processor fetches an instruction that another one replaces within an aligned word of eight bytes either wholly
 /// old or wholly new. AMD says so; of others it is not known.
 pub fn fetches_whole_words() -> bool {

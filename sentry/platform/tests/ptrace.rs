@@ -19,6 +19,7 @@ fn the_filter_is_narrow() {
         "mremap",
         "madvise",
         "membarrier",
+        "mincore",
         "close",
         "getrusage",
         "exit",

@@ -21,6 +21,10 @@ use zerocopy::IntoBytes;
 #[derive(Default)]
 struct Progress(usize);
 
+/// A send has waited for room.
+#[derive(Default)]
+struct Waited(bool);
+
 /// What [`Socket::receive`] got.
 pub struct Received {
     /// Bytes put into the buffer.
@@ -301,7 +305,15 @@ impl Socket {
         if done > 0 && self.has_error() {
             return Ok(done);
         }
-        let error = self.state.lock().error.take();
+        let waited = std::mem::take(&mut cx.state::<Waited>().0);
+        let mut state = self.state.lock();
+        // A Unix socket whose peer has gone: only who waits for room hears that it went without reading all.
+        if self.family == AF_UNIX && state.ended && state.connected && self.kind != Kind::Dgram && !waited {
+            drop(state);
+            return self.broken(cx, 0, flags);
+        }
+        let error = state.error.take();
+        drop(state);
         match error {
             Some(Errno::EPIPE) => return self.broken(cx, 0, flags),
             Some(error) => return Err(error.into()),
@@ -462,6 +474,7 @@ impl Socket {
         }
         if stream {
             cx.state::<Progress>().0 = done;
+            cx.state::<Waited>().0 = true;
         }
         match wait_until(cx, wait) {
             Err(Fail::Error(Errno::EAGAIN)) if done > 0 => Ok(done),

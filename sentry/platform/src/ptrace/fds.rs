@@ -12,10 +12,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// The descriptor on its way. The tracer injects one call at a time, so there is never a second one.
+/// The descriptor on its way. The tracer injects one call at a time, so there is never a second one; but the doorbell of a
+/// process that died in it may be heard when the next one's descriptor is there.
 #[derive(Default)]
 pub struct Fds {
-    next: Arc<Mutex<Option<OwnedFd>>>,
+    next: Arc<Mutex<Option<(i32, OwnedFd)>>>,
 }
 
 impl Fds {
@@ -25,13 +26,22 @@ impl Fds {
         let next = fds.next.clone();
         std::thread::Builder::new().name("descriptors".into()).stack_size(128 * 1024).spawn(move || {
             loop {
-                let id = match hostcalls::notif_recv(listener.as_fd()) {
-                    Ok(notif) => notif.id,
+                let notif = match hostcalls::notif_recv(listener.as_fd()) {
+                    Ok(notif) => notif,
                     Err(error) if error.raw_os_error() == Some(libc::EINTR) => continue,
+                    // Who rang was killed before it was heard.
+                    Err(error)
+                        if error.raw_os_error() == Some(libc::ENOENT)
+                            && !hostcalls::hung_up(listener.as_fd()) =>
+                    {
+                        continue;
+                    }
                     Err(_) => return,
                 };
-                let given = next.lock().take();
-                let error = match given.map(|fd| hostcalls::notif_give(listener.as_fd(), id, fd.as_fd())) {
+                let id = notif.id;
+                let given = next.lock().take_if(|(tid, _)| *tid == notif.pid as i32);
+                let error = match given.map(|(_, fd)| hostcalls::notif_give(listener.as_fd(), id, fd.as_fd()))
+                {
                     Some(Ok(())) => continue,
                     Some(Err(error)) => error.raw_os_error().unwrap_or(libc::EIO),
                     None => libc::EBADF,
@@ -43,10 +53,10 @@ impl Fds {
         Ok(fds)
     }
 
-    /// The next doorbell is answered with this descriptor.
-    pub fn offer(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+    /// The next doorbell of this thread is answered with this descriptor.
+    pub fn offer(&self, tid: i32, fd: BorrowedFd<'_>) -> io::Result<()> {
         let copy = rustix::io::fcntl_dupfd_cloexec(fd, 3)?;
-        *self.next.lock() = Some(copy);
+        *self.next.lock() = Some((tid, copy));
         Ok(())
     }
 

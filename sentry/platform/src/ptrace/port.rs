@@ -95,7 +95,7 @@ impl<'a> PtracePort<'a> {
 
     /// Puts a copy of a descriptor into the task's process; its number there.
     fn give(&mut self, file: BorrowedFd<'_>) -> Result<u64, CallError> {
-        if let Err(error) = self.tracer.fds.offer(file) {
+        if let Err(error) = self.tracer.fds.offer(self.tid, file) {
             return Err(CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO)));
         }
         let number = self.call(layout::DOORBELL.into(), [0; 6]);

@@ -7,7 +7,6 @@ use super::task::{First, Reply, Run, State, Task};
 use super::{patch, poller};
 use crate::{Event, Verdict, hostcalls};
 use parking_lot::{Condvar, Mutex};
-use rustix::event::{PollFd, PollFlags};
 use std::cell::RefCell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -84,11 +83,7 @@ impl Drop for Pool {
 
 /// Whether no thread is left that could ring.
 fn orphaned(bind: &Binding) -> bool {
-    let listener = bind.listener();
-    let mut fds = [PollFd::new(&listener, PollFlags::IN)];
-    let none = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-    let polled = rustix::event::poll(&mut fds, Some(&none));
-    polled.is_err() || fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
+    hostcalls::hung_up(bind.listener().as_fd())
 }
 
 /// Waits for a doorbell of this thread. `None`: the thread is dead.
