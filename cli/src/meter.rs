@@ -79,17 +79,12 @@ pub fn start(limit: u64, sentry: i32, socket: &OwnedFd) -> Result<i32, String> {
     }
 }
 
-/// A process's figures of /proc/PID/status, in bytes.
+/// A process's figures of /proc/PID/status.
 #[derive(Default, Clone, Copy)]
 pub struct Figures {
     /// Id in the sentry's pid namespace.
     pub inner: i32,
-    pub anon: u64,
-    pub file: u64,
-    pub shmem: u64,
-    pub tables: u64,
-    pub swap: u64,
-    pub peak: u64,
+    pub sizes: sentry::memory::look::Figures,
 }
 
 impl Figures {
@@ -104,12 +99,12 @@ impl Figures {
                 "NSpid" => {
                     figures.inner = value.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
                 }
-                "RssAnon" => figures.anon = kib(),
-                "RssFile" => figures.file = kib(),
-                "RssShmem" => figures.shmem = kib(),
-                "VmPTE" => figures.tables = kib(),
-                "VmSwap" => figures.swap = kib(),
-                "VmHWM" => figures.peak = kib(),
+                "RssAnon" => figures.sizes.anon = kib(),
+                "RssFile" => figures.sizes.file = kib(),
+                "RssShmem" => figures.sizes.shmem = kib(),
+                "VmPTE" => figures.sizes.tables = kib(),
+                "VmSwap" => figures.sizes.swap = kib(),
+                "VmHWM" => figures.sizes.peak = kib(),
                 _ => {}
             }
         }
@@ -117,16 +112,16 @@ impl Figures {
     }
 
     fn private(&self) -> u64 {
-        self.anon.saturating_add(self.swap)
+        self.sizes.anon.saturating_add(self.sizes.swap)
     }
 
     fn resident(&self) -> u64 {
-        self.private().saturating_add(self.file).saturating_add(self.shmem)
+        self.private().saturating_add(self.sizes.file).saturating_add(self.sizes.shmem)
     }
 
     /// Pages of memory files that it has mapped.
     fn mapped(&self) -> u64 {
-        self.shmem.saturating_sub(AREAS)
+        self.sizes.shmem.saturating_sub(AREAS)
     }
 }
 
@@ -360,7 +355,7 @@ impl Meter {
 
     /// Page tables, and what the sentry has grown by.
     fn fixed(&self) -> u64 {
-        self.sum(|figures| figures.tables)
+        self.sum(|figures| figures.sizes.tables)
             .saturating_add(self.sentry_now.saturating_sub(self.sentry_at_start))
     }
 
@@ -405,7 +400,7 @@ impl Meter {
     /// Tells the sentry what is in use, if it is much else than it knows, or in any case.
     fn tell(&mut self, always: bool) {
         let anon = self.parts.as_ref().map_or_else(|| self.sum(Figures::private), |parts| parts.anon);
-        let guests = anon.saturating_add(self.sum(|figures| figures.tables));
+        let guests = anon.saturating_add(self.sum(|figures| figures.sizes.tables));
         let sentry = self.sentry_now.saturating_sub(self.sentry_at_start);
         let far = |one: u64, other: u64| one.abs_diff(other) > if always { 0 } else { self.limit / 256 };
         if far(guests, self.told.0) || far(sentry, self.told.1) {
@@ -429,7 +424,7 @@ impl Meter {
         let seen = |guest: &Guest| Seen {
             pid: guest.now.inner,
             resident: guest.now.resident(),
-            tables: guest.now.tables,
+            tables: guest.now.sizes.tables,
         };
         let mut all: Vec<Seen> = self.guests.values().map(seen).collect();
         all.sort_unstable_by_key(|one| std::cmp::Reverse(one.resident));

@@ -26,9 +26,7 @@ pub fn answer(socket: &OwnedFd, sentry: i32) -> bool {
         Ok((look::QUESTION, _)) => {
             if let Some(question) = question.first_chunk() {
                 let (figures, _) = find(sentry, look::asked(question)).unzip();
-                let Figures { anon, file, shmem, tables, swap, peak, .. } = figures.unwrap_or_default();
-                let told = look::Figures { anon, file, shmem, tables, swap, peak };
-                tell(socket, &told.answer(question));
+                tell(socket, &figures.unwrap_or_default().sizes.answer(question));
             }
             true
         }

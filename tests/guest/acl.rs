@@ -60,6 +60,10 @@ fn ground() -> Tmp {
     t
 }
 
+fn own_uid() -> u32 {
+    sys!(SYS_getuid) as u32
+}
+
 /// Entries for one user or group more, with a mask.
 fn list(named: (u16, u16, u32), mask: u16) -> Vec<u8> {
     let mut all = vec![(USER_OBJ, 6, NO_ID), (GROUP_OBJ, 4, NO_ID), named, (MASK, mask, NO_ID), (OTHER, 0, NO_ID)];
@@ -70,7 +74,7 @@ fn list(named: (u16, u16, u32), mask: u16) -> Vec<u8> {
 fn acl_sets_mode() {
     let t = ground();
     shut([t.file("f", b"text")]);
-    let me = unsafe { getuid() };
+    let me = own_uid();
     let v = list((USER, 7, me), 6);
     ok(set(t.path("f"), ACCESS, &v));
     eq((mode(t.path("f")), get(t.path("f"), ACCESS)), (0o660, Ok(v.clone())));
@@ -147,7 +151,7 @@ fn acl_removed() {
     shut([t.file("f", b"")]);
     let f = t.path("f");
     ok(sys!(SYS_removexattr, f, ACCESS));
-    let v = list((USER, 7, unsafe { getuid() }), 6);
+    let v = list((USER, 7, own_uid()), 6);
     ok(set(f, ACCESS, &v));
     ok(sys!(SYS_removexattr, f, ACCESS));
     // The mode stays as the list made it.
@@ -163,7 +167,7 @@ fn acl_removed() {
 fn acl_flags() {
     let t = ground();
     shut([t.file("f", b"")]);
-    let v = list((USER, 7, unsafe { getuid() }), 6);
+    let v = list((USER, 7, own_uid()), 6);
     // They say nothing here.
     ok(sys!(SYS_setxattr, t.path("f"), ACCESS, v.as_slice(), v.len(), XATTR_REPLACE));
     ok(sys!(SYS_setxattr, t.path("f"), ACCESS, v.as_slice(), v.len(), XATTR_CREATE));
@@ -291,7 +295,7 @@ fn acl_follows_chmod() {
     let t = ground();
     shut([t.file("f", b"")]);
     let f = t.path("f");
-    let me = unsafe { getuid() };
+    let me = own_uid();
     ok(set(f, ACCESS, &list((USER, 7, me), 6)));
     ok(sys!(SYS_chmod, f, 0o751));
     let v = value(&[(USER_OBJ, 7, NO_ID), (USER, 7, me), (GROUP_OBJ, 4, NO_ID), (MASK, 5, NO_ID), (OTHER, 1, NO_ID)]);
@@ -305,7 +309,7 @@ fn acl_follows_chmod() {
 
 fn acl_inherited() {
     let t = ground();
-    let me = unsafe { getuid() };
+    let me = own_uid();
     let default = value(&[(USER_OBJ, 7, NO_ID), (USER, 6, me), (GROUP_OBJ, 5, NO_ID), (MASK, 7, NO_ID), (OTHER, 4, NO_ID)]);
     ok(set(t.path(""), DEFAULT, &default));
     shut([ok(sys!(SYS_open, t.path("f"), O_CREAT | O_WRONLY, 0o640)) as i32]);
@@ -319,7 +323,7 @@ fn acl_inherited() {
 
 fn acl_inherited_dir() {
     let t = ground();
-    let me = unsafe { getuid() };
+    let me = own_uid();
     let default = value(&[(USER_OBJ, 7, NO_ID), (USER, 6, me), (GROUP_OBJ, 5, NO_ID), (MASK, 7, NO_ID), (OTHER, 4, NO_ID)]);
     ok(set(t.path(""), DEFAULT, &default));
     ok(sys!(SYS_mkdir, t.path("d"), 0o711));
@@ -334,7 +338,7 @@ fn acl_ignores_umask() {
     in_child(|| {
         let t = ground();
         sys!(SYS_umask, 0o077);
-        let me = unsafe { getuid() };
+        let me = own_uid();
         shut([ok(sys!(SYS_open, t.path("before"), O_CREAT | O_WRONLY, 0o666)) as i32]);
         eq(mode(t.path("before")), 0o600);
         ok(set(t.path(""), DEFAULT, &value(&[(USER_OBJ, 7, NO_ID), (USER, 7, me), (GROUP_OBJ, 7, NO_ID), (MASK, 7, NO_ID), (OTHER, 5, NO_ID)])));
@@ -350,7 +354,7 @@ fn acl_ignores_umask() {
 fn acl_of_special() {
     let t = ground();
     ok(sys!(SYS_mknod, t.path("p"), S_IFIFO | 0o644, 0));
-    let v = list((USER, 6, unsafe { getuid() }), 6);
+    let v = list((USER, 6, own_uid()), 6);
     ok(set(t.path("p"), ACCESS, &v));
     eq((mode(t.path("p")), get(t.path("p"), ACCESS)), (0o660, Ok(v.clone())));
     ok(sys!(SYS_symlink, c"p", t.path("l")));
@@ -388,7 +392,7 @@ fn acl_set_group_id() {
 
 fn acl_listed() {
     let t = ground();
-    let v = list((USER, 7, unsafe { getuid() }), 7);
+    let v = list((USER, 7, own_uid()), 7);
     ok(set(t.path(""), ACCESS, &v));
     ok(set(t.path(""), DEFAULT, &v));
     let mut b = [0u8; 256];

@@ -350,6 +350,7 @@ fn unlink_open_all() {
     let g = t.file("f", b"new");
     check(stat_fd(g).st_ino != ino, "another inode");
     let m = ok(sys!(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) as *mut u8;
+    // SAFETY: mapped above.
     unsafe { m.write_volatile(b'M') };
     eq(sys!(SYS_pread64, fd, &mut b, 8, 0), 5);
     eq(b[0], b'M');
@@ -478,6 +479,7 @@ fn utimens_before_1970() {
 }
 
 fn sx(dir: i32, path: &std::ffi::CStr, flags: i32, mask: u32) -> (i64, statx) {
+    // SAFETY: plain data, for which zeroes are a value.
     let mut s: statx = unsafe { std::mem::zeroed() };
     let r = sys!(SYS_statx, dir, path, flags, mask, &mut s);
     (r, s)
@@ -498,6 +500,7 @@ fn statx_masks() {
     eq((r, s.stx_attributes & 0x2000), (0, 0x2000));
     check(s.stx_mask & STATX_MNT_ID != 0 && s.stx_mnt_id != 0, "a mount");
     // A NULL path with AT_EMPTY_PATH (Linux 6.11).
+    // SAFETY: plain data, for which zeroes are a value.
     let mut b: statx = unsafe { std::mem::zeroed() };
     eq(sys!(SYS_statx, fd, 0, AT_EMPTY_PATH, 0, &mut b), 0);
     let mut st: stat = unsafe { std::mem::zeroed() };

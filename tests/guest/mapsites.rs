@@ -5,7 +5,7 @@ use guest_tests::*;
 use libc::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-cases![results, while_signals_come, host_refuses, first_thread_gone, forks_of_forks_with_threads];
+cases![results, while_signals_come, host_refuses, many_sites_made_writable, first_thread_gone, forks_of_forks_with_threads];
 
 const PAGE: usize = 4096;
 const OWN: i32 = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -108,6 +108,36 @@ fn host_refuses() {
         at.add(refused * PAGE).write_volatile(9);
         eq(munmap(at.cast(), PAGES * PAGE), 0);
         round(1);
+    }
+}
+
+/// More call sites in a page than are put back at once: who may write the page finds there what was there.
+fn many_sites_made_writable() {
+    const SITES: usize = 24;
+    // mov eax, SYS_getppid; syscall; ret
+    const CODE: [u8; 8] = [0xb8, 110, 0, 0, 0, 0x0f, 0x05, 0xc3];
+    // So that this function's own calls are used to it.
+    (0..100).for_each(|i| round(i as u8));
+    let at = map(PAGE);
+    // SAFETY: mapped above, and filled with functions of this type before they are called.
+    unsafe {
+        for i in 0..SITES {
+            at.add(i * 16).copy_from(CODE.as_ptr(), CODE.len());
+        }
+        eq(mprotect(at.cast(), PAGE, PROT_READ | PROT_EXEC), 0);
+        let parent = sys!(SYS_getppid);
+        let call = |i: usize| std::mem::transmute::<*mut u8, extern "C" fn() -> i64>(at.add(i * 16))();
+        for i in (0..SITES).cycle().take(SITES * 100) {
+            eq(call(i), parent);
+        }
+        eq(mprotect(at.cast(), PAGE, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+        for i in 0..SITES {
+            eq(at.add(i * 16).cast::<[u8; 8]>().read_volatile(), CODE);
+            // Another call takes its place.
+            at.add(i * 16 + 1).write_volatile(39);
+            eq(call(i), sys!(SYS_getpid));
+        }
+        eq(munmap(at.cast(), PAGE), 0);
     }
 }
 

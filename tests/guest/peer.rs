@@ -1,6 +1,7 @@
 //! Who is at the other end (unix(7)): SO_PEERCRED, SO_PEERPIDFD, SO_PEERGROUPS, SCM_CREDENTIALS, SCM_PIDFD, also seen from a
 //! user namespace; si_uid and System V owners there; descriptors on their way that nobody can receive (SCM_RIGHTS).
 
+use crate::sockets::{pair, send_control, send_fd};
 use guest_tests::space::{become_root, is_root};
 use guest_tests::*;
 use libc::*;
@@ -14,12 +15,6 @@ const SO_PASSPIDFD: i32 = 76;
 const SO_PEERPIDFD: i32 = 77;
 const SO_PASSRIGHTS: i32 = 83;
 const SCM_PIDFD: i32 = 4;
-
-fn pair(kind: i32) -> [i32; 2] {
-    let mut p = [0i32; 2];
-    ok(sys!(SYS_socketpair, AF_UNIX, kind, 0, &mut p));
-    p
-}
 
 fn get(fd: i32, name: i32) -> (i64, i32) {
     let (mut v, mut n) = (-1i32, 4u32);
@@ -173,20 +168,6 @@ fn pass_pidfd_cut() {
     shut(p);
 }
 
-fn send_fd(to: i32, fd: i32) -> i64 {
-    let mut control = [0u8; 24];
-    control[..8].copy_from_slice(&20usize.to_ne_bytes());
-    control[8..12].copy_from_slice(&SOL_SOCKET.to_ne_bytes());
-    control[12..16].copy_from_slice(&SCM_RIGHTS.to_ne_bytes());
-    control[16..20].copy_from_slice(&fd.to_ne_bytes());
-    let iov = iovec { iov_base: b"x".as_ptr().cast_mut().cast(), iov_len: 1 };
-    // SAFETY: plain data, for which zeroes are a value.
-    let mut m: msghdr = unsafe { std::mem::zeroed() };
-    (m.msg_iov, m.msg_iovlen) = ((&raw const iov).cast_mut(), 1);
-    (m.msg_control, m.msg_controllen) = (control.as_mut_ptr().cast(), 24);
-    sys!(SYS_sendmsg, to, &m, MSG_DONTWAIT | MSG_NOSIGNAL)
-}
-
 fn pass_rights() {
     let p = pair(SOCK_STREAM);
     if set(p[0], SO_PASSRIGHTS, 0) != 0 {
@@ -305,19 +286,8 @@ fn ipc_ids() {
 }
 
 fn send_creds(to: i32, pid: i32, uid: u32, gid: u32) -> i64 {
-    let mut control = [0u8; 32];
-    control[..8].copy_from_slice(&28usize.to_ne_bytes());
-    control[8..12].copy_from_slice(&SOL_SOCKET.to_ne_bytes());
-    control[12..16].copy_from_slice(&SCM_CREDENTIALS.to_ne_bytes());
-    control[16..20].copy_from_slice(&pid.to_ne_bytes());
-    control[20..24].copy_from_slice(&uid.to_ne_bytes());
-    control[24..28].copy_from_slice(&gid.to_ne_bytes());
-    let iov = iovec { iov_base: b"x".as_ptr().cast_mut().cast(), iov_len: 1 };
-    // SAFETY: plain data, for which zeroes are a value.
-    let mut m: msghdr = unsafe { std::mem::zeroed() };
-    (m.msg_iov, m.msg_iovlen) = ((&raw const iov).cast_mut(), 1);
-    (m.msg_control, m.msg_controllen) = (control.as_mut_ptr().cast(), 32);
-    sys!(SYS_sendmsg, to, &m, 0)
+    let creds = [pid as u32, uid, gid].map(u32::to_ne_bytes);
+    send_control(to, SCM_CREDENTIALS, creds.as_flattened())
 }
 
 fn forged() {

@@ -27,25 +27,30 @@ fn connected(l: i32, a: &[u8; 16]) -> [i32; 2] {
     [c, ok(sys!(SYS_accept, l, 0, 0)) as i32]
 }
 
-fn pair(kind: i32) -> [i32; 2] {
+pub fn pair(kind: i32) -> [i32; 2] {
     let mut p = [0i32; 2];
     ok(sys!(SYS_socketpair, AF_UNIX, kind, 0, &mut p));
     p
 }
 
-/// Sends a descriptor.
-fn send_fd(to: i32, fd: i32) -> i64 {
-    let mut control = [0u8; 24];
-    control[..8].copy_from_slice(&20usize.to_ne_bytes());
+/// Sends a byte with one control message of SOL_SOCKET.
+pub fn send_control(to: i32, kind: i32, payload: &[u8]) -> i64 {
+    let mut control = vec![0u8; 16 + payload.len().next_multiple_of(8)];
+    control[..8].copy_from_slice(&(16 + payload.len()).to_ne_bytes());
     control[8..12].copy_from_slice(&SOL_SOCKET.to_ne_bytes());
-    control[12..16].copy_from_slice(&SCM_RIGHTS.to_ne_bytes());
-    control[16..20].copy_from_slice(&fd.to_ne_bytes());
+    control[12..16].copy_from_slice(&kind.to_ne_bytes());
+    control[16..16 + payload.len()].copy_from_slice(payload);
     let iov = iovec { iov_base: b"x".as_ptr().cast_mut().cast(), iov_len: 1 };
     // SAFETY: plain data, for which zeroes are a value.
     let mut m: msghdr = unsafe { std::mem::zeroed() };
     (m.msg_iov, m.msg_iovlen) = ((&raw const iov).cast_mut(), 1);
-    (m.msg_control, m.msg_controllen) = (control.as_mut_ptr().cast(), 24);
-    sys!(SYS_sendmsg, to, &m, 0)
+    (m.msg_control, m.msg_controllen) = (control.as_mut_ptr().cast(), control.len());
+    sys!(SYS_sendmsg, to, &m, MSG_DONTWAIT | MSG_NOSIGNAL)
+}
+
+/// Sends a descriptor.
+pub fn send_fd(to: i32, fd: i32) -> i64 {
+    send_control(to, SCM_RIGHTS, &fd.to_ne_bytes())
 }
 
 fn raise_limit() {

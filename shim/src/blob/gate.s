@@ -1,29 +1,50 @@
 # The gates: see gate.rs. The names in braces are constants of layout.rs.
-    .section .lazaret.gates,"ax",@progbits
-lz_gates:
+# What the gates do more than once.
+    .macro save_args
+    mov gs:[{args}], rdi
+    mov gs:[{args} + 8], rsi
+    mov gs:[{args} + 16], rdx
+    mov gs:[{args} + 24], r10
+    mov gs:[{args} + 32], r8
+    mov gs:[{args} + 40], r9
+    .endm
+    .macro restore_used
+    mov rdi, gs:[{args}]
+    mov rsi, gs:[{args} + 8]
+    mov rdx, gs:[{args} + 16]
+    .endm
+    .macro restore_args
+    restore_used
+    mov r10, gs:[{args} + 24]
+    mov r8, gs:[{args} + 32]
+    mov r9, gs:[{args} + 40]
+    .endm
+# Flags from the slot, by way of rax.
+    .macro restore_flags
+    mov rax, gs:[{flags}]
+    add al, 0x7f
+    sahf
+    .endm
+# Gates of a form: the site's place in the table, the way on, and the instruction that traps.
+    .macro gates_to way
     .set lz_i, 0
     .rept {sites}
     .balign 32, 0xcc
     # mov r11d, index * 32
     .byte 0x41, 0xbb
     .long lz_i * 32
-    jmp lz_light_a
+    jmp \way
     .balign 16, 0xcc
     syscall
     ud2
     .set lz_i, lz_i + 1
     .endr
-    .set lz_i, 0
-    .rept {sites}
-    .balign 32, 0xcc
-    .byte 0x41, 0xbb
-    .long lz_i * 32
-    jmp lz_light_b
-    .balign 16, 0xcc
-    syscall
-    ud2
-    .set lz_i, lz_i + 1
-    .endr
+    .endm
+
+    .section .lazaret.gates,"ax",@progbits
+lz_gates:
+    gates_to lz_light_a
+    gates_to lz_light_b
     .set lz_i, 0
     .rept {sites}
     .balign 32, 0xcc
@@ -99,12 +120,7 @@ lz_nr_saved:
     test ecx, ecx
     jnz lz_data
 lz_hand:
-    mov gs:[{args}], rdi
-    mov gs:[{args} + 8], rsi
-    mov gs:[{args} + 16], rdx
-    mov gs:[{args} + 24], r10
-    mov gs:[{args} + 32], r8
-    mov gs:[{args} + 40], r9
+    save_args
     mov dword ptr gs:[{kind}], {kind_light}
     mov gs:[{site}], r11d
 lz_post:
@@ -176,9 +192,7 @@ lz_value:
     je 9f
 lz_anew:
     mov rcx, gs:[{nr}]
-    mov rax, gs:[{flags}]
-    add al, 0x7f
-    sahf
+    restore_flags
     mov rax, rcx
     jmp lz_rung
 9:
@@ -236,9 +250,7 @@ lz_out_live:
     and r11d, -8
     jmp 2b
 lz_out_done:
-    mov rdi, gs:[{args}]
-    mov rsi, gs:[{args} + 8]
-    mov rdx, gs:[{args} + 16]
+    restore_used
     jmp lz_value
     # The answer is in the slot already.
 lz_own:
@@ -248,9 +260,7 @@ lz_own:
     je lz_hand
     add qword ptr gs:[{own_count} + rcx * 8 - 16], 1
     mov rcx, gs:[{own} + rcx * 8 - 16]
-    mov rax, gs:[{flags}]
-    add al, 0x7f
-    sahf
+    restore_flags
     mov rax, rcx
     lea rcx, [rip + lz_table]
     mov rcx, [rcx + r11 + 8]
@@ -428,9 +438,7 @@ lz_robust:
     mov dword ptr gs:[{robust_given}], 1
     add qword ptr gs:[{own_count} + ({kind_mask} - 1) * 8], 1
 lz_zero:
-    mov rax, gs:[{flags}]
-    add al, 0x7f
-    sahf
+    restore_flags
     lea rcx, [rip + lz_table]
     mov rcx, [rcx + r11 + 8]
     mov eax, 0
@@ -438,9 +446,7 @@ lz_zero:
     # The call needs all registers.
 lz_trap:
     mov rcx, rax
-    mov rax, gs:[{flags}]
-    add al, 0x7f
-    sahf
+    restore_flags
     mov rax, rcx
     jmp lz_plain_b
 lz_map:
@@ -451,12 +457,7 @@ lz_map:
     jmp lz_trap
     # What an argument points to travels with the request. A fault ends the copy: the sentry then looks for itself.
 lz_data:
-    mov gs:[{args}], rdi
-    mov gs:[{args} + 8], rsi
-    mov gs:[{args} + 16], rdx
-    mov gs:[{args} + 24], r10
-    mov gs:[{args} + 32], r8
-    mov gs:[{args} + 40], r9
+    save_args
     mov gs:[{site}], r11d
 lz_data_live:
     mov edx, ecx
@@ -558,9 +559,7 @@ lz_data_none:
     mov edx, {kind_light}
 2:
     mov dword ptr gs:[{kind}], edx
-    mov rdi, gs:[{args}]
-    mov rsi, gs:[{args} + 8]
-    mov rdx, gs:[{args} + 16]
+    restore_used
     mov r11d, gs:[{site}]
     jmp lz_post
 lz_data_end:
@@ -594,12 +593,7 @@ lz_batch_poke:
     mov rax, -1
     jmp lz_batch_made
 lz_batch_failed:
-    mov rdi, gs:[{args}]
-    mov rsi, gs:[{args} + 8]
-    mov rdx, gs:[{args} + 16]
-    mov r10, gs:[{args} + 24]
-    mov r8, gs:[{args} + 32]
-    mov r9, gs:[{args} + 40]
+    restore_args
     jmp lz_anew
 4:
     mov ecx, gs:[{req_seq}]
@@ -617,12 +611,7 @@ lz_batch_failed:
     mov eax, 202
     syscall
 5:
-    mov rdi, gs:[{args}]
-    mov rsi, gs:[{args} + 8]
-    mov rdx, gs:[{args} + 16]
-    mov r10, gs:[{args} + 24]
-    mov r8, gs:[{args} + 32]
-    mov r9, gs:[{args} + 40]
+    restore_args
     jmp lz_value
 lz_batch_end:
 lz_light_end:

@@ -5,29 +5,26 @@ use super::ctl::Ctl;
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Most areas that wait to be given up.
 const OLD: usize = 8;
 
-/// Most areas that wait to be taken: who forks in a row comes back before the reaper has seen the last child's end.
-const READY: usize = 2;
-
 /// The areas that no process has.
 #[derive(Default)]
 pub struct Areas {
-    ready: Mutex<Vec<Ctl>>,
+    ready: Mutex<Option<Ctl>>,
     old: Mutex<Vec<Arc<Ctl>>>,
-    /// Taken since the last [`tidy`](Self::tidy).
-    taken: AtomicUsize,
+    /// One was taken since the last [`tidy`](Self::tidy).
+    wanted: AtomicBool,
 }
 
 impl Areas {
     /// An area for a process that is to be made.
     pub fn take(&self) -> io::Result<Ctl> {
-        self.taken.fetch_add(1, Relaxed);
-        let ready = self.ready.lock().pop();
+        self.wanted.store(true, Relaxed);
+        let ready = self.ready.lock().take();
         ready.map_or_else(fresh, Ok)
     }
 
@@ -42,11 +39,9 @@ impl Areas {
     /// Makes and unmaps what is due.
     pub fn tidy(&self) {
         drop(std::mem::take(&mut *self.old.lock()));
-        let wanted = self.taken.swap(0, Relaxed).min(READY);
-        while self.ready.lock().len() < wanted {
+        if self.wanted.swap(false, Relaxed) && self.ready.lock().is_none() {
             // Whoever needs one and finds none hears why.
-            let Ok(ctl) = fresh() else { return };
-            self.ready.lock().push(ctl);
+            *self.ready.lock() = fresh().ok();
         }
     }
 }

@@ -31,6 +31,8 @@ const COUNTED: usize = 512;
 /// Tries with pauses that double.
 const TRIES: u32 = 8;
 const PAGE: u64 = 4096;
+/// So many sites are put back by one batch, three calls for each, with a call behind them.
+pub const PUT_BACK: usize = (layout::BATCH - 1) / 3;
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Seen {
@@ -141,6 +143,11 @@ impl Sites {
                 }
             }
         }
+    }
+
+    /// How many sites are in a range.
+    pub fn count(&self, start: u64, len: u64) -> usize {
+        self.within(start, len).len()
     }
 
     /// Sites in a range.

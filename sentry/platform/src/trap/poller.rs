@@ -73,7 +73,7 @@ pub struct Rate {
     /// Moving average of the time from an answer to the next request.
     gap: u64,
     /// So often that it computes little: such tasks can share a processor.
-    chatty: bool,
+    pub chatty: bool,
     /// The poller has it, or will have.
     hot: bool,
     /// Not hot again before this time.
@@ -82,18 +82,6 @@ pub struct Rate {
     pause: u64,
     /// The processor of its last hand-over.
     processor: usize,
-}
-
-impl Rate {
-    /// Whether the task calls all the time.
-    pub fn chatty(&self) -> bool {
-        self.chatty
-    }
-
-    /// Sets that; what it was.
-    pub fn set_chatty(&mut self, chatty: bool) -> bool {
-        std::mem::replace(&mut self.chatty, chatty)
-    }
 }
 
 #[derive(Default)]
@@ -417,11 +405,7 @@ impl Hot {
     fn quiet_down(&self) {
         let mut st = self.task.lock();
         st.rate.gap = 8 * TALK.1;
-        if matches!(st.run, Run::Running | Run::Handling) {
-            self.task.set_chatty(&mut st, false);
-        } else {
-            st.rate.chatty = false;
-        }
+        self.task.set_chatty(&mut st, false);
     }
 }
 
@@ -439,7 +423,7 @@ fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, place: &mut Option<usize>) {
     let crowded = rt.busy.load(Relaxed) >= rt.processors.count();
     for task in chatty.iter().filter(|_| crowded).filter_map(Weak::upgrade) {
         let mut st = task.lock();
-        if st.rate.chatty && !st.rate.hot && matches!(st.run, Run::Running | Run::Handling) {
+        if st.rate.chatty && !st.rate.hot && st.run.is_busy() {
             st.rate.hot = true;
             drop(st);
             joining.push(task);

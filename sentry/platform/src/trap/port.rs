@@ -64,6 +64,8 @@ pub struct TrapPort<'a> {
     defer: bool,
     /// The call came through a gate.
     light: bool,
+    /// More rewritten sites are to be put back for it than one batch has room for.
+    cramped: bool,
     /// Those left so far.
     queue: Vec<[u64; 7]>,
     /// Descriptors placed for them, with their numbers in the process.
@@ -125,6 +127,7 @@ impl<'a> TrapPort<'a> {
             close: None,
             defer: false,
             light: false,
+            cramped: false,
             queue: Vec::new(),
             given: Vec::new(),
             carried: Carried::default(),
@@ -136,6 +139,10 @@ impl<'a> TrapPort<'a> {
     pub fn carries(mut self, request: &SyscallRequest, len: u32) -> Self {
         self.carried = Carried::new(request, len);
         self.left = Left::new(request);
+        if i64::from(request.nr) == libc::SYS_mprotect {
+            let [start, len, ..] = request.args;
+            self.cramped = self.bind.process.sites.lock().count(start, len) > patch::PUT_BACK;
+        }
         self.carried.fetch(&self.bind.process.ctl, self.bind.slot);
         self.left.fetch(&self.bind.process.ctl, self.bind.slot);
         self
@@ -466,8 +473,8 @@ impl Port for TrapPort<'_> {
     }
 
     fn defer(&mut self) -> bool {
-        self.defer = true;
-        true
+        self.defer = self.bell.is_some() || !self.cramped;
+        self.defer
     }
 
     fn deferred(&self) -> Option<Token> {

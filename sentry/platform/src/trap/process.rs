@@ -339,7 +339,7 @@ impl Process {
         })?;
         hostcalls::notif_sync(listener.as_fd(), true).map_err(errno)?;
         // It closes its own descriptor before it goes on after its first report.
-        self.ctl.slot(slot).rsp_close.store(number + 1, Relaxed);
+        self.ctl.slot(slot).rsp_close.store(number.wrapping_add(1), Relaxed);
         Ok(listener)
     }
 
@@ -410,7 +410,11 @@ impl Process {
         let (at, silent) = (forker.place, forker.silent);
         let pidfd = self.ctl.head().res_pidfd.load(Relaxed);
         drop(forker);
-        let failed = || CallError::Errno(i32::try_from(-value).unwrap_or(libc::EIO));
+        // The word is the guest's.
+        let failed = || match value {
+            -4095..=-1 => CallError::Errno(-value as i32),
+            _ => CallError::Errno(libc::EIO),
+        };
         if pidfd == layout::NO_FD {
             return Err(failed());
         }

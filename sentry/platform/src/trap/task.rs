@@ -31,6 +31,13 @@ pub enum Run {
     Done,
 }
 
+impl Run {
+    /// Whether it wants a processor.
+    pub fn is_busy(self) -> bool {
+        matches!(self, Run::Running | Run::Handling)
+    }
+}
+
 /// An answer to a task's request.
 #[derive(Debug, Clone, Copy)]
 pub enum Reply {
@@ -223,26 +230,26 @@ impl Task {
 
     /// Sets where the task is and keeps count of the tasks that want a processor.
     pub fn set_run(&self, st: &mut State, run: Run) {
-        let busy = |run| matches!(run, Run::Running | Run::Handling);
-        match (busy(st.run), busy(run)) {
+        match (st.run.is_busy(), run.is_busy()) {
             (false, true) => {
                 self.rt.busy.fetch_add(1, Relaxed);
-                self.rt.chatty.fetch_add(st.rate.chatty().into(), Relaxed);
+                self.rt.chatty.fetch_add(st.rate.chatty.into(), Relaxed);
             }
             (true, false) => {
                 self.rt.busy.fetch_sub(1, Relaxed);
-                self.rt.chatty.fetch_sub(st.rate.chatty().into(), Relaxed);
+                self.rt.chatty.fetch_sub(st.rate.chatty.into(), Relaxed);
             }
             _ => {}
         }
         st.run = run;
     }
 
-    /// Notes whether a task that is being handled calls all the time.
+    /// Notes whether the task calls all the time.
     pub fn set_chatty(&self, st: &mut State, chatty: bool) {
-        match (st.rate.set_chatty(chatty), chatty) {
-            (false, true) => drop(self.rt.chatty.fetch_add(1, Relaxed)),
-            (true, false) => drop(self.rt.chatty.fetch_sub(1, Relaxed)),
+        let was = std::mem::replace(&mut st.rate.chatty, chatty);
+        match (was, chatty) {
+            (false, true) if st.run.is_busy() => drop(self.rt.chatty.fetch_add(1, Relaxed)),
+            (true, false) if st.run.is_busy() => drop(self.rt.chatty.fetch_sub(1, Relaxed)),
             _ => {}
         }
     }
