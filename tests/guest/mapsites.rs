@@ -5,9 +5,10 @@ use guest_tests::*;
 use libc::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-cases![results, while_signals_come, host_refuses, many_sites_made_writable, first_thread_gone, forks_of_forks_with_threads];
+cases![results, while_signals_come, signal_comes_at_once, host_refuses, many_sites_made_writable, first_thread_gone, forks_of_forks_with_threads];
 
 const PAGE: usize = 4096;
+const ROUNDS: u64 = 300;
 const OWN: i32 = MAP_PRIVATE | MAP_ANONYMOUS;
 static SEEN: AtomicU64 = AtomicU64::new(0);
 
@@ -141,13 +142,46 @@ fn many_sites_made_writable() {
     }
 }
 
+/// Sent while memory calls are made, a signal comes then, not with a later call.
+fn signal_comes_at_once() {
+    let _on = sig::with(SIGUSR1, count as *const () as usize, SA_RESTART);
+    let (pid, tid) = (sys!(SYS_getpid), sys!(SYS_gettid));
+    let (wanted, sent) = (AtomicU64::new(0), AtomicU64::new(0));
+    SEEN.store(0, SeqCst);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 1..=ROUNDS {
+                while wanted.load(SeqCst) < n {
+                    std::hint::spin_loop();
+                }
+                // Somewhere in the other one's calls.
+                for _ in 0..n * 37 % 4000 {
+                    std::hint::spin_loop();
+                }
+                sys!(SYS_tgkill, pid, tid, SIGUSR1);
+                sent.store(n, SeqCst);
+            }
+        });
+        let mut late = 0;
+        for n in 1..=ROUNDS {
+            wanted.store(n, SeqCst);
+            while sent.load(SeqCst) < n {
+                let at = map(PAGE);
+                // SAFETY: mapped a moment ago.
+                unsafe { munmap(at.cast(), PAGE) };
+            }
+            let begin = std::time::Instant::now();
+            while SEEN.load(SeqCst) < n && begin.elapsed().as_millis() < 1000 {
+                std::hint::spin_loop();
+            }
+            late += u32::from(SEEN.load(SeqCst) < n);
+        }
+        eq(late, 0);
+    });
+}
+
 fn first_thread_gone() {
     let pid = child(|| {
-        // Threads that ended before, so that there is no need to keep the first one for others.
-        for _ in 0..3 {
-            let all: Vec<_> = (0..24).map(|_| std::thread::spawn(|| sleep_ms(1))).collect();
-            all.into_iter().for_each(|thread| thread.join().expect("joined"));
-        }
         let me = sys!(SYS_getpid);
         std::thread::spawn(move || {
             // As long as it is there its state is not Z.
@@ -167,6 +201,9 @@ fn first_thread_gone() {
             }
             sys!(SYS_exit_group, 7);
         });
+        // Threads that end before it does, so that there is no need to keep the first one for others.
+        let gate = std::sync::Barrier::new(40);
+        std::thread::scope(|scope| (0..40).for_each(|_| drop(scope.spawn(|| gate.wait().is_leader()))));
         sys!(SYS_exit, 0);
         1
     });

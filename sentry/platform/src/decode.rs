@@ -22,6 +22,8 @@ pub struct Touch {
 pub struct Instruction {
     /// What it reaches. Of those that gather by vector registers, nothing.
     pub touches: Vec<Touch>,
+    /// It reaches other memory, by vector registers or as much as the processor's state takes.
+    pub blind: bool,
     /// It goes elsewhere, whatever its operands are.
     pub jumps: bool,
     /// The address behind it.
@@ -38,20 +40,24 @@ pub fn instruction(code: &[u8], regs: &Regs) -> Option<Instruction> {
     }
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(&insn).used_memory();
+    let mut blind = false;
     let touches = used.iter().filter_map(|memory| {
         let writes = match memory.access() {
             OpAccess::None | OpAccess::NoMemAccess => return None,
             OpAccess::Read | OpAccess::CondRead => false,
             _ => true,
         };
-        let addr = memory.virtual_address(0, |register, _, _| value(register, regs))?;
+        let addr = memory.virtual_address(0, |register, _, _| value(register, regs));
+        blind |= addr.is_none() || memory.memory_size().size() == 0;
+        let addr = addr?;
         Some(Touch { addr, len: memory.memory_size().size().max(1) as u64, writes })
     });
+    let touches = touches.collect();
     let jumps = !matches!(
         insn.flow_control(),
         FlowControl::Next | FlowControl::ConditionalBranch | FlowControl::Interrupt | FlowControl::Exception
     ) && insn.mnemonic() != Mnemonic::Syscall;
-    Some(Instruction { touches: touches.collect(), jumps, next: insn.next_ip() })
+    Some(Instruction { touches, blind, jumps, next: insn.next_ip() })
 }
 
 /// The part of a register that an address is made of; the base of a segment.
@@ -111,6 +117,9 @@ mod tests {
         let mut both = at(&[0xa4]).touches;
         both.sort_by_key(|touch| touch.addr);
         assert_eq!(both, [touch(0x100, 1, false), touch(0x200, 1, true)]);
+        // vpgatherdd zmm0 {k1}, [rax + zmm1]; xsave [rax]
+        assert!(at(&[0x62, 0xf2, 0x7d, 0x49, 0x90, 0x04, 0x08]).blind && at(&[0x0f, 0xae, 0x20]).blind);
+        assert!(!at(&[0xa4]).blind && !at(&[0x0f, 0x05]).blind);
         // lea rax, [rcx]; nop [rax]
         assert_eq!(at(&[0x48, 0x8d, 0x01]).touches, []);
         assert_eq!(at(&[0x0f, 0x1f, 0x00]).touches, []);

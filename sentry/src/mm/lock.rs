@@ -23,12 +23,6 @@ impl Layout {
         met.map(|(at, area)| area.end.min(end).saturating_sub((*at).max(start))).sum()
     }
 
-    /// Start of the first locked area that meets a range.
-    pub fn first_locked(&self, start: u64, end: u64) -> Option<u64> {
-        let first = self.find(start).map_or(start, |(at, _)| at);
-        self.areas.range(first..end.max(first)).find(|(_, area)| area.locked).map(|(at, _)| *at)
-    }
-
     /// Whether `more` bytes that are to be locked from the start may be mapped.
     fn has_room(&self, more: u64, limit: Option<u64>) -> bool {
         limit.is_none_or(|limit| self.locked(0, u64::MAX).saturating_add(more) <= limit)

@@ -149,8 +149,10 @@ impl Mm {
         layout.flights.clear();
         layout.lock_future = None;
         let (mut total, mut data) = (layout.total, layout.data);
+        let mut sealed = false;
         layout.areas.retain(|start, area| {
             area.locked = false;
+            sealed |= area.sealed && !area.dont_fork;
             if area.dont_fork {
                 let len = area.end.saturating_sub(*start);
                 total = total.saturating_sub(len);
@@ -162,7 +164,7 @@ impl Mm {
         layout.data = data;
         let copy = Self::with(new.space.clone(), layout);
         copy.inherit_mdwe(self);
-        if copy.layout.lock().first_sealed(0, u64::MAX).is_some() {
+        if sealed {
             copy.space.ask_advice();
         }
         copy.barriers.store(self.barriers.load(Relaxed), Relaxed);
@@ -581,7 +583,9 @@ impl Mm {
             if !self.may_brk(&layout, wish, new_end - old_end) {
                 return Ok(now);
             }
-            let filled = if layout.lock_future == Some(Fills::Now) { MAP_POPULATE } else { 0 };
+            // One such call fills memory faster than anybody could look.
+            let fills = layout.lock_future == Some(Fills::Now) && crate::memory::room_for(new_end - old_end);
+            let filled = if fills { MAP_POPULATE } else { 0 };
             let (prot, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | filled);
             if port.mmap(old_end, new_end - old_end, prot, flags, None).is_err() {
                 return Ok(now);

@@ -90,7 +90,8 @@ impl Mm {
         let mut files = Vec::new();
         for (start, upto, area) in self.layout.lock().parts(at, end) {
             if let Backing::Host { fd, file, .. } = &area.backing
-                && (file.is_none() || in_memory(fd))
+                // The position of what was passed in is others' too.
+                && file.as_ref().is_none_or(|file| file.ops.seek_own(0, SEEK_CUR).is_none() && in_memory(fd))
             {
                 files.push((start, upto, fd.clone(), area.offset()));
             }
@@ -106,19 +107,12 @@ impl Mm {
         Ok(())
     }
 
-    /// Bytes of a range that populating it would need more, as far as anybody can tell; at least `enough` if the range is so
-    /// large that it does not matter. The task must have a full port.
+    /// Bytes of a range that populating it would need more, as far as anybody can tell; or more than there is room for. The
+    /// task must have a full port.
     ///
     /// # Errors
     /// The task's host side is gone.
-    pub(crate) fn absent(
-        &self,
-        port: &mut dyn Port,
-        start: u64,
-        end: u64,
-        write: bool,
-        enough: u64,
-    ) -> SysResult<u64> {
+    pub(crate) fn absent(&self, port: &mut dyn Port, start: u64, end: u64, write: bool) -> SysResult<u64> {
         let mut missing = 0u64;
         let mut look = Vec::new();
         for (at, upto, area) in self.layout.lock().parts(start, end) {
@@ -131,7 +125,7 @@ impl Mm {
         }
         let mut pages = [0u8; MINCORE_MAX];
         for (mut at, upto) in look {
-            while at < upto && missing < enough {
+            while at < upto && crate::memory::room_for(missing) {
                 let len = upto.saturating_sub(at).min(MINCORE_MAX as u64 * PAGE);
                 let count = usize::try_from(len / PAGE).unwrap_or(0);
                 let part = pages.get_mut(..count).unwrap_or_default();
@@ -158,7 +152,7 @@ impl Mm {
             let len = upto.saturating_sub(at);
             if !crate::memory::room_for(len) {
                 let write = advice == MADV_POPULATE_WRITE;
-                let missing = self.absent(port, at, upto, write, len)?;
+                let missing = self.absent(port, at, upto, write)?;
                 if !crate::memory::room_for(missing) {
                     if strict {
                         return Err(Errno::EAGAIN.into());

@@ -1,7 +1,7 @@
 //! Hardware breakpoints of a tracee, as its tracer sets them in the debug registers (PTRACE_POKEUSER).
 //!
 //! The processor's own are the host's. As long as DR7 enables some, the task goes one instruction at a time. Each is decoded
-//! before it runs, which tells what it reads and writes, and what it wrote is compared, which tells what a call wrote: slow,
+//! before it runs, which tells what it reads and writes; where that cannot be told, what was there is compared: slow,
 //! as it would be in the debugger, but it works wherever the debugger asks for it. PTRACE_SINGLEBLOCK is made the same way.
 
 use super::Tracer;
@@ -77,7 +77,9 @@ pub(super) fn begin(task: &Task, port: &mut dyn Port, by: &mut Tracer) -> bool {
     if by.debug[7] & 0xff == 0 && !by.block {
         return false;
     }
-    let instruction = port.regs().ok().and_then(|regs| {
+    let needed =
+        by.block || (0..COUNT).any(|index| matches!(enabled(by.debug[7], index), Some((WRITE | ACCESS, _))));
+    let instruction = port.regs().ok().filter(|_| needed).and_then(|regs| {
         let mut code = [0; LONGEST];
         let space = task.space();
         // It may end where the memory does.
@@ -111,7 +113,7 @@ pub(crate) fn look(task: &Task, port: &mut dyn Port, exception: &Exception) -> S
     let Some(by) = &mut state.by else { return Seen::Other };
     let now = read(task, by);
     let before = std::mem::take(&mut by.before);
-    let insn = before.instruction.unwrap_or_default();
+    let insn = before.instruction.unwrap_or(Instruction { blind: true, ..Instruction::default() });
     let touched = |at: u64, length: u64, reads: bool| {
         let end = at.saturating_add(length);
         let meets = |touch: &&Touch| touch.addr < end && at < touch.addr.saturating_add(touch.len);
@@ -121,7 +123,9 @@ pub(crate) fn look(task: &Task, port: &mut dyn Port, exception: &Exception) -> S
     for (index, (now, (then, at))) in now.iter().zip(before.values.iter().zip(by.debug)).enumerate() {
         let hit = match enabled(by.debug[7], index) {
             Some((EXECUTE, _)) => at == regs.rip,
-            Some((kind @ (WRITE | ACCESS), length)) => then != now || touched(at, length, kind == ACCESS),
+            Some((kind @ (WRITE | ACCESS), length)) => {
+                insn.blind && then != now || touched(at, length, kind == ACCESS)
+            }
             _ => false,
         };
         hits |= u64::from(hit) << index;

@@ -133,9 +133,10 @@ fn put(
 
 /// The sender's user as the receiver's user namespace calls it.
 fn named(process: &Process, target: Option<&Arc<Task>>, info: Siginfo) -> Siginfo {
-    let has_user = match info.si_signo {
-        SIGCHLD => true,
-        _ => matches!(info.si_code, SI_USER | SI_TKILL | SI_QUEUE | SI_MESGQ),
+    // siginfo_layout() of Linux: what is a timer's or a descriptor's has other things there.
+    let has_user = match info.si_code {
+        SI_TIMER | SI_SIGIO => false,
+        code => code <= SI_USER || info.si_signo == SIGCHLD,
     };
     if !has_user {
         return info;

@@ -56,8 +56,7 @@ fn advise(cx: &mut Cx, start: u64, len: u64, advice: i32) -> SysResult<()> {
     }
     // One such call fills memory faster than anybody could look.
     if matches!(advice, MADV_POPULATE_READ | MADV_POPULATE_WRITE) && !crate::memory::room_for(end - start) {
-        let missing =
-            cx.task.mm().absent(cx.port()?, start, end, advice == MADV_POPULATE_WRITE, end - start)?;
+        let missing = cx.task.mm().absent(cx.port()?, start, end, advice == MADV_POPULATE_WRITE)?;
         if !crate::memory::room_for(missing) {
             return Err(Errno::ENOMEM.into());
         }
@@ -71,6 +70,9 @@ fn advise(cx: &mut Cx, start: u64, len: u64, advice: i32) -> SysResult<()> {
     if layout.overlaps(start, upto) {
         match port.madvise(start, upto - start, advice) {
             Ok(()) => {}
+            // The host has advised what there is. The answer for a hole is made below.
+            Err(CallError::Errno(e))
+                if Errno::from_raw(e) == Errno::ENOMEM && layout.run_end(start, upto) < upto => {}
             Err(CallError::Errno(e)) => return Err(Errno::from_raw(e).into()),
             Err(CallError::Gone) => return Err(Fail::Exit),
         }
