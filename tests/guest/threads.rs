@@ -372,15 +372,77 @@ fn vfork_and_exec_often() {
     }
 }
 
+/// Threads that wait in read, poll and futex.
+struct Blocked {
+    threads: Vec<std::thread::JoinHandle<i64>>,
+    ends: [i32; 2],
+    gate: std::sync::Arc<AtomicU32>,
+}
+
+impl Blocked {
+    fn new(count: usize) -> Blocked {
+        let ends = pipe_pair();
+        let gate = std::sync::Arc::new(AtomicU32::new(0));
+        let up = std::sync::Arc::new(AtomicUsize::new(0));
+        let one = |i: usize| {
+            let (gate, up) = (gate.clone(), up.clone());
+            small(move || {
+                up.fetch_add(1, SeqCst);
+                let mut b = [0u8; 8];
+                let mut p = [(ends[0], POLLIN, 0i16)];
+                match i % 3 {
+                    0 => sys!(SYS_read, ends[0], &mut b, 8),
+                    1 => sys!(SYS_poll, &mut p[..], 1, -1) - 1,
+                    _ => {
+                        while gate.load(SeqCst) == 0 {
+                            sys!(SYS_futex, gate.as_ptr(), FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, 0, 0, 0);
+                        }
+                        0
+                    }
+                }
+            })
+        };
+        let threads = (0..count).map(one).collect();
+        while up.load(SeqCst) < count {
+            sleep_ms(1);
+        }
+        Blocked { threads, ends, gate }
+    }
+
+    fn wake(self) {
+        shut([self.ends[1]]);
+        self.gate.store(1, SeqCst);
+        sys!(SYS_futex, self.gate.as_ptr(), FUTEX_WAKE | FUTEX_PRIVATE_FLAG, i32::MAX, 0, 0, 0);
+        for thread in self.threads {
+            eq(thread.join().expect("no panic"), 0);
+        }
+        shut([self.ends[0]]);
+    }
+}
+
 /// Does what its standard input says, a line at a time, and answers each with `done`: `thread N`, `fork N`,
-/// `exec N` one after the other, `crowd N` threads at the same time, and what `sockets::churn` knows.
+/// `exec N` one after the other, `crowd N` threads at the same time, `block N` threads that wait until `wake 0`, and what
+/// `sockets::churn` knows.
 pub fn churn(_: &[String]) -> i32 {
     let mut held = Vec::new();
+    let mut blocked = None;
     for line in std::io::stdin().lines().map_while(Result::ok) {
         let Some((what, count)) = line.split_once(' ') else { return 1 };
         let count = count.parse().unwrap_or(0);
         if what == "crowd" {
             together(count);
+            println!("done");
+            continue;
+        }
+        if what == "block" {
+            blocked = Some(Blocked::new(count));
+            println!("done");
+            continue;
+        }
+        if what == "wake" {
+            if let Some(blocked) = blocked.take() {
+                blocked.wake();
+            }
             println!("done");
             continue;
         }

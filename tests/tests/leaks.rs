@@ -125,6 +125,31 @@ fn idle_connections(platform: &'static str) -> Result<(), Failed> {
     }
 }
 
+/// Threads and processes that wait for something cost the sentry no threads, and little memory; all of them wake.
+fn blocked(platform: &'static str) -> Result<(), Failed> {
+    let mut churn = Churn::start(platform)?;
+    churn.tell("crowd 100")?;
+    let before = churn.settled();
+    churn.tell("block 2000")?;
+    let threads = churn.settled();
+    churn.tell("wake 0")?;
+    churn.tell("block 2000")?;
+    let again = churn.settled();
+    churn.tell("wake 0")?;
+    let Churn { mut child, to, .. } = churn;
+    drop(to);
+    child.wait()?;
+    println!(
+        "{platform}: {before:?} KiB, descriptors, threads, with 2,000 blocked threads {threads:?}, {again:?}"
+    );
+    let each = again[0].saturating_sub(before[0]) * 1024 / 2000;
+    if again[2] <= 64 && threads[2] <= 64 && each < 24 << 10 {
+        Ok(())
+    } else {
+        Err(format!("{before:?} became {threads:?}, {again:?}").into())
+    }
+}
+
 fn main() {
     let args = Arguments::from_args();
     let mut trials = Vec::new();
@@ -134,7 +159,7 @@ fn main() {
             continue;
         }
         type Check = fn(&'static str) -> Result<(), Failed>;
-        let checks: [(&str, Check); 8] = [
+        let checks: [(&str, Check); 9] = [
             ("threads", threads),
             ("forks", forks),
             ("programs", programs),
@@ -143,6 +168,7 @@ fn main() {
             ("cycles", cycles),
             ("namespaces", namespaces),
             ("idle_connections", idle_connections),
+            ("blocked", blocked),
         ];
         for (name, f) in checks {
             trials.push(Trial::test(format!("{p}/{name}"), move || f(p)));

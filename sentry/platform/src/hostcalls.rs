@@ -316,6 +316,15 @@ pub fn hung_up(listener: BorrowedFd<'_>) -> bool {
     polled.is_err() || fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
 }
 
+/// Whether a listener has a notification to hear, or never will again, by the end of this time.
+pub fn rings_within(listener: BorrowedFd<'_>, time: std::time::Duration) -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let mut fds = [PollFd::new(&listener, PollFlags::IN)];
+    let time = rustix::time::Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+    // Interrupted: whoever listens then finds out.
+    poll(&mut fds, Some(&time)).map_or(true, |ready| ready > 0)
+}
+
 /// Whether this processor fetches an instruction that another one replaces within an aligned word of eight bytes either wholly
 /// old or wholly new. AMD says so; of others it is not known.
 pub fn fetches_whole_words() -> bool {

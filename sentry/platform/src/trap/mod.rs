@@ -6,6 +6,7 @@
 //! - [`task`]: a task's state machine; [`worker`]: its host thread in the sentry; [`port`]: access while stopped.
 //! - [`together`]: what is kept on one processor while threads are made.
 //! - [`poller`]: the thread that serves tasks which call often, without any wake-up.
+//! - [`bells`]: tasks without a worker, where many block.
 //! - [`areas`]: shared areas before and after their processes.
 //! - [`reaper`], [`watchdog`]: processes that died, processes that hang.
 //! - [`patch`]: call sites that trap often become jumps to the shim.
@@ -17,6 +18,7 @@
 //! 5.19, same-core hand-over of 6.6) and a processor and kernel with FSGSBASE.
 
 mod areas;
+mod bells;
 pub(crate) mod boot;
 mod ctl;
 mod data;
@@ -81,6 +83,7 @@ pub struct Runtime {
     watchdog: Arc<watchdog::Watchdog>,
     poller: poller::Poller,
     pool: Arc<worker::Pool>,
+    bells: bells::Bells,
     areas: Arc<areas::Areas>,
     processors: together::Processors,
     /// Tasks that want a processor.
@@ -222,6 +225,7 @@ impl TrapPlatform {
             poller: poller::Poller::new(),
             processors: together::Processors::new(),
             pool: Arc::default(),
+            bells: bells::Bells::new().map_err(text("doorbells"))?,
             busy: AtomicUsize::new(0),
             chatty: AtomicUsize::new(0),
             zygote: Mutex::new(None),
@@ -279,6 +283,7 @@ impl Drop for TrapPlatform {
         }
         self.rt.reaper.stop();
         self.rt.poller.stop();
+        self.rt.bells.stop();
         self.rt.watchdog.stop();
     }
 }

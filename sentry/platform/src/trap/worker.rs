@@ -10,6 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use std::cell::RefCell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,16 @@ pub type Job = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 pub struct Pool {
     idle: Mutex<Vec<Arc<Seat>>>,
+    working: AtomicUsize,
+}
+
+/// A job that is given out, until it is done or dropped.
+struct Work(Arc<Pool>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.working.fetch_sub(1, Relaxed);
+    }
 }
 
 #[derive(Default)]
@@ -33,8 +44,19 @@ const KEEP: usize = 16;
 const STACK: usize = 512 * 1024;
 
 impl Pool {
+    /// Workers that have a job.
+    pub fn working(&self) -> usize {
+        self.working.load(Relaxed)
+    }
+
     /// Runs a job on a worker.
     pub fn run(self: &Arc<Self>, job: Job) {
+        self.working.fetch_add(1, Relaxed);
+        let work = Work(self.clone());
+        let job: Job = Box::new(move || {
+            let _work = work;
+            job();
+        });
         if let Some(seat) = self.idle.lock().pop() {
             *seat.job.lock() = Some(Some(job));
             seat.ready.notify_one();
@@ -256,12 +278,27 @@ pub fn keep(rt: &super::Runtime, bind: &Arc<Binding>, bell: u64, seq: u32) -> bo
     true
 }
 
-/// Serves a task until it ends, and those that come after it on its thread.
+/// Serves a task until it ends or rests, and those that come after it on its thread.
 pub fn serve(task: Arc<Task>) {
-    serve_from(task, None);
+    serve_from(task, Rung::Not);
 }
 
-fn serve_from(task: Arc<Task>, rung: Option<hostcalls::Notif>) {
+/// Serves a task at rest that has rung, or died.
+pub fn serve_rung(task: Arc<Task>) {
+    serve_from(task, Rung::Now);
+}
+
+/// What is known of a task's doorbell.
+enum Rung {
+    /// It has not rung.
+    Not,
+    /// It rings, or never will again.
+    Now,
+    /// It rang, and this is what was heard.
+    Heard(hostcalls::Notif),
+}
+
+fn serve_from(task: Arc<Task>, rung: Rung) {
     let mut next = Some((task, rung));
     while let Some((task, rung)) = next {
         next = attend(&task, rung).and_then(|bind| {
@@ -272,13 +309,13 @@ fn serve_from(task: Arc<Task>, rung: Option<hostcalls::Notif>) {
 }
 
 /// Waits for the next task of a spare thread to ring.
-fn successor(bind: &Arc<Binding>) -> Option<(Arc<Task>, Option<hostcalls::Notif>)> {
+fn successor(bind: &Arc<Binding>) -> Option<(Arc<Task>, Rung)> {
     let rung = recv(bind);
     let mut place = bind.next.lock();
     let next = std::mem::replace(&mut *place, if rung.is_some() { Next::Open } else { Next::Dead });
     drop(place);
     match (rung, next) {
-        (Some(rung), Next::Task(task)) => return Some((task, Some(rung))),
+        (Some(rung), Next::Task(task)) => return Some((task, Rung::Heard(rung))),
         // Nobody told it to go on.
         (Some(_), _) => bind.process.destroy(),
         (None, Next::Task(task)) => thread_ended(&task, bind),
@@ -290,11 +327,16 @@ fn successor(bind: &Arc<Binding>) -> Option<(Arc<Task>, Option<hostcalls::Notif>
     None
 }
 
-/// Serves a task until it ends; its thread if another task may have it.
-fn attend(task: &Arc<Task>, mut rung: Option<hostcalls::Notif>) -> Option<Arc<Binding>> {
+/// Serves a task until it ends or rests; its thread if another task may have it.
+fn attend(task: &Arc<Task>, mut rung: Rung) -> Option<Arc<Binding>> {
     loop {
         let bind = task.lock().bind.clone();
-        let Some(notif) = rung.take().or_else(|| recv(&bind)) else {
+        let heard = match std::mem::replace(&mut rung, Rung::Not) {
+            Rung::Heard(notif) => Some(notif),
+            Rung::Not if task.rt.bells.rest(task, &bind) => return None,
+            Rung::Not | Rung::Now => recv(&bind),
+        };
+        let Some(notif) = heard else {
             thread_ended(task, &bind);
             return None;
         };
