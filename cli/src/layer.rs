@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// The directory that changes go to, and where the archive waits.
@@ -40,15 +40,15 @@ enum Archive {
 
 /// Takes checkpoints while the launcher does other things: the disk may be slow.
 pub struct Taker {
-    told: Sender<u8>,
+    told: SyncSender<u8>,
     thread: JoinHandle<()>,
 }
 
 impl Taker {
     /// The checkpoint of this number is whole.
     pub fn take(&self, number: u8) {
-        // Its thread ends after this.
-        let _ = self.told.send(number);
+        // The sentry waits for the answer to one before it tells of another: who does not must not fill memory.
+        let _ = self.told.try_send(number);
     }
 
     /// All that it was told of is done.
@@ -127,7 +127,7 @@ impl Outputs {
     /// The host's.
     pub fn taker(&self, control: &OwnedFd) -> std::io::Result<Option<Taker>> {
         let Some(checkpoint) = self.checkpoint().cloned() else { return Ok(None) };
-        let (told, heard) = channel();
+        let (told, heard) = sync_channel(1);
         let control = control.try_clone()?;
         let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || {
             for number in heard {

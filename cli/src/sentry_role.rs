@@ -387,7 +387,8 @@ fn raise_descriptor_limit(any: impl AsFd) {
 /// Of each mount.
 fn kept_files(mounts: usize) -> usize {
     let all = sentry::fs::gofer::kept_files(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
-    usize::try_from(all).unwrap_or(256) / mounts.max(1)
+    // With very many mounts, one still.
+    (usize::try_from(all).unwrap_or(256) / mounts.max(1)).max(1)
 }
 
 /// Says what was killed from outside, and ends the sandbox. Several threads may hear of it: one speaks.

@@ -11,22 +11,24 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
 
-/// How long the sentry may take to make room for a packet.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// How long the sentry may take to make room for a whole answer.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// Bits of a word of the page map that say nothing of where a page is (Documentation/admin-guide/mm/pagemap.rst).
 const TOLD: u64 = 0xff80_0000_0000_0000;
 
 /// Answers the sentry one question about a guest's host process: those alone are its children. False when there will be
 /// no other question.
 pub fn answer(socket: &OwnedFd, sentry: i32) -> bool {
+    let until = Instant::now() + PATIENCE;
     let mut question = [0; areas::QUESTION];
     let got = recv(socket, &mut question[..], RecvFlags::DONTWAIT);
     match got {
         Ok((look::QUESTION, _)) => {
             if let Some(question) = question.first_chunk() {
                 let (figures, _) = find(sentry, look::asked(question)).unzip();
-                tell(socket, &figures.unwrap_or_default().sizes.answer(question));
+                tell(socket, &figures.unwrap_or_default().sizes.answer(question), until);
             }
             true
         }
@@ -36,10 +38,10 @@ pub fn answer(socket: &OwnedFd, sentry: i32) -> bool {
             if let Some((inner, asked)) = Asked::decode(&question) {
                 let process = find(sentry, inner).map(|(_, process)| process);
                 match asked {
-                    Asked::Areas => tell_areas(socket, number, process.as_ref()),
+                    Asked::Areas => tell_areas(socket, number, process.as_ref(), until),
                     Asked::Pages { first, count } => {
                         let words = process.and_then(|process| pages(&process, first, count));
-                        tell(socket, &areas::packet(number, false, &words.unwrap_or_default()));
+                        tell(socket, &areas::packet(number, false, &words.unwrap_or_default()), until);
                     }
                 }
             }
@@ -68,13 +70,16 @@ fn open(process: &OwnedFd, name: &str) -> Option<File> {
     Some(openat(process, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?.into())
 }
 
-/// Sends a packet; false if the sentry does not take it.
-fn tell(socket: &OwnedFd, packet: &[u8]) -> bool {
+/// Sends a packet; false if the sentry does not take it by then.
+fn tell(socket: &OwnedFd, packet: &[u8], until: Instant) -> bool {
     loop {
         match send(socket, packet, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
             Ok(_) => return true,
             Err(rustix::io::Errno::AGAIN) => {
-                let room = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&PATIENCE));
+                let left = until.saturating_duration_since(Instant::now());
+                let left =
+                    Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+                let room = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&left));
                 if !matches!(room, Ok(1..)) {
                     return false;
                 }
@@ -95,20 +100,20 @@ fn pages(process: &OwnedFd, first: u64, count: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn tell_areas(socket: &OwnedFd, number: [u8; 8], process: Option<&OwnedFd>) {
+fn tell_areas(socket: &OwnedFd, number: [u8; 8], process: Option<&OwnedFd>, until: Instant) {
     let mut body = Vec::new();
     let smaps = process.and_then(|process| open(process, "smaps"));
     for (i, row) in smaps.into_iter().flat_map(|smaps| rows(BufReader::new(smaps))).take(ALL_ROWS).enumerate()
     {
         if i > 0 && i % MOST_ROWS == 0 {
-            if !tell(socket, &areas::packet(number, true, &body)) {
+            if !tell(socket, &areas::packet(number, true, &body), until) {
                 return;
             }
             body.clear();
         }
         body.extend(row.encode());
     }
-    tell(socket, &areas::packet(number, false, &body));
+    tell(socket, &areas::packet(number, false, &body), until);
 }
 
 /// The areas of a smaps file.

@@ -222,8 +222,8 @@ pub enum Request {
     /// Walks to each of at most [`MAX_OPEN`] names in `dir` that is a directory, and gives the first page of its list with
     /// attributes, as long as they fit one message. → `Listed`
     ListMany { dir: NodeId, names: Vec<Bytes> },
-    /// Which of at most [`MAX_NAMES`] names in `dir` may have extended attributes: all of which it is not certain that they have
-    /// none. → `Flags`
+    /// Which of at most [`MAX_NAMES`] names in `dir` may have extended attributes beside a security module's label: all of which
+    /// it is not certain that they have none. → `Flags`
     HaveXattrs { dir: NodeId, names: Vec<Bytes> },
     /// Makes a regular file, `O_EXCL`. → `Created`, with a descriptor
     Create { dir: NodeId, name: Bytes, new: NewInode, flags: OpenFlags },

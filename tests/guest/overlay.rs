@@ -493,6 +493,17 @@ fn overlay_mapped() {
     eq(unsafe { map.add(2).read_volatile() }, b'w');
     ok(sys!(SYS_munmap, map, 4096));
     ok(sys!(SYS_munmap, shared, 4096));
+    // Cut by an open while it is mapped and still the lower's.
+    let early = fs::File::open(t.at("g")).expect("open");
+    let map = mapping(&early, PROT_READ, MAP_SHARED);
+    eq(unsafe { map.read_volatile() }, b'o');
+    let mut cut = fs::File::options().write(true).truncate(true).open(t.at("g")).expect("open");
+    eq(t.stat("g").size(), 0);
+    cut.write_all(b"new").expect("write");
+    let seen = [0, 1, 2, 3].map(|at| unsafe { map.add(at).read_volatile() });
+    eq((&seen, t.text("g").as_str()), (b"new\0", "new"));
+    ok(sys!(SYS_munmap, map, 4096));
+    eq(t.text("g"), "new");
 }
 
 fn overlay_mapped_private() {

@@ -9,11 +9,12 @@ use super::Form;
 use super::tree::{empty, enter, kind, names, remove};
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags, chownat, fchmod,
-    fchown, fgetxattr, fsetxattr, fstat, futimens, linkat, mkdirat, mknodat, openat, renameat, symlinkat,
-    unlinkat, utimensat,
+    fchown, fgetxattr, fremovexattr, fsetxattr, fstat, futimens, linkat, mkdirat, mknodat, openat, renameat,
+    symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
+use sentry::fs::merged::CHECKPOINT;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -108,7 +109,7 @@ impl<'a> Applied<'a> {
 
     fn entry<R: Read>(&mut self, entry: &mut Entry<'_, R>, path: &[u8]) -> Result<(), String> {
         // Checked as a whole: what is refused must not depend on what is wanted of it.
-        names(path)?;
+        no_checkpoint(names(path)?.split_last().map_or(&[], |(_, dirs)| dirs))?;
         let Some(below) = self.below(path) else { return Ok(()) };
         let mut names = names(below)?;
         let wanted = wanted(entry)?;
@@ -123,6 +124,10 @@ impl<'a> Applied<'a> {
             other => other.map_err(text("its directory"))?,
         };
         if name.to_bytes() == OPAQUE {
+            // There the checkpoints are, and a layer's root is never another's.
+            if names.is_empty() && self.form == Form::Overlay {
+                return Err("the root cannot be opaque".to_owned());
+            }
             empty(&dir, 0).map_err(text("emptying its directory"))?;
             return if self.form == Form::Overlay { mark(&dir, b"y") } else { Ok(()) };
         }
@@ -131,12 +136,13 @@ impl<'a> Applied<'a> {
                 return Err("no name to remove".to_owned());
             }
             let gone = CString::new(gone).map_err(|e| e.to_string())?;
+            no_checkpoint(std::slice::from_ref(&gone))?;
             remove(&dir, &gone, 0).map_err(text("removing"))?;
             return if self.form == Form::Overlay { whiteout(&dir, &gone) } else { Ok(()) };
         }
         match kind {
             EntryType::Directory => {
-                self.directory(&dir, &name, &wanted)?;
+                self.directory(&dir, &name, &wanted, path)?;
                 names.push(name);
                 self.dirs.push((names, wanted.mode, wanted.times));
                 Ok(())
@@ -182,7 +188,13 @@ impl<'a> Applied<'a> {
         Ok(dir)
     }
 
-    fn directory(&self, dir: &OwnedFd, name: &CString, wanted: &Wanted) -> Result<(), String> {
+    fn directory(
+        &mut self,
+        dir: &OwnedFd,
+        name: &CString,
+        wanted: &Wanted,
+        path: &[u8],
+    ) -> Result<(), String> {
         if kind(dir, name).map_err(text("looking at it"))? != Some(FileType::Directory) {
             let hides = self.form == Form::Overlay && kind(dir, name) == Ok(Some(FileType::RegularFile));
             remove(dir, name, 0).map_err(text("removing what is there"))?;
@@ -199,7 +211,7 @@ impl<'a> Applied<'a> {
                 fchown(&made, Some(uid), Some(gid)).map_err(text("owner"))?;
             }
         }
-        set_xattrs(&made, wanted)
+        self.set_xattrs(&made, wanted, path)
     }
 
     fn regular<R: Read>(
@@ -231,7 +243,7 @@ impl<'a> Applied<'a> {
                 fchown(&file, Some(uid), Some(gid)).map_err(text("owner"))?;
             }
             // As long as it can be written to.
-            set_xattrs(&file, wanted)?;
+            self.set_xattrs(&file, wanted, path)?;
             fchmod(&file, plain).map_err(text("mode"))?;
             futimens(&file, &wanted.times).map_err(text("times"))?;
             self.put(dir, name)
@@ -240,6 +252,27 @@ impl<'a> Applied<'a> {
             let _ = unlinkat(dir, &self.temporary, AtFlags::empty());
         }
         written
+    }
+
+    fn set_xattrs(&mut self, file: impl AsFd, wanted: &Wanted, path: &[u8]) -> Result<(), String> {
+        for name in ACLS {
+            // What is made in a directory with a default list has lists that nobody wanted.
+            if !wanted.xattrs.iter().any(|(wanted, _)| wanted == name) {
+                let _ = fremovexattr(&file, name);
+            }
+        }
+        for (name, value) in &wanted.xattrs {
+            match fsetxattr(&file, name.as_str(), value, XattrFlags::empty()) {
+                // A file system without lists: the mode says what it can.
+                Err(Errno::OPNOTSUPP) if is_acl(name) => {}
+                // Names somebody who is not mapped here.
+                Err(Errno::INVAL) if is_acl(name) => {
+                    self.leave_out(path, "its access control list");
+                }
+                other => other.map_err(text("extended attributes"))?,
+            }
+        }
+        Ok(())
     }
 
     /// Makes something under a temporary name, and gives it the name.
@@ -263,7 +296,7 @@ impl<'a> Applied<'a> {
 
     /// One more name of a file of this archive: of a regular file below the directory, reached without a link.
     fn link(&self, dir: &OwnedFd, name: &CString, first: &[u8]) -> Result<(), String> {
-        names(first)?;
+        no_checkpoint(&names(first)?)?;
         let first = self.below(first).ok_or("a link to what is not applied")?;
         let mut from = names(first)?;
         let last = from.pop().ok_or("a link to a directory")?;
@@ -336,20 +369,19 @@ fn wanted<R: Read>(entry: &mut Entry<'_, R>) -> Result<Wanted, String> {
     })
 }
 
-fn set_xattrs(file: impl AsFd, wanted: &Wanted) -> Result<(), String> {
-    for (name, value) in &wanted.xattrs {
-        match fsetxattr(&file, name.as_str(), value, XattrFlags::empty()) {
-            // A file system without lists: the mode says what it can.
-            Err(Errno::OPNOTSUPP) if is_acl(name) => {}
-            other => other.map_err(text("extended attributes"))?,
-        }
+/// Names of checkpoints are the launcher's.
+fn no_checkpoint(names: &[CString]) -> Result<(), &'static str> {
+    match names.iter().any(|name| name.to_bytes().starts_with(CHECKPOINT)) {
+        true => Err("the path has a checkpoint's name in it"),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// Who may do what, beside the mode (acl(5)).
+const ACLS: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
+
 fn is_acl(name: &str) -> bool {
-    matches!(name, "system.posix_acl_access" | "system.posix_acl_default")
+    ACLS.contains(&name)
 }
 
 #[cfg(test)]

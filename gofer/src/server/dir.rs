@@ -69,6 +69,23 @@ impl Streams {
 
 impl Server {
     pub(super) fn read_dir(&self, id: NodeId, cursor: u64, attrs: bool) -> Answer {
+        let mut foreign = Vec::new();
+        let mut page = self.page(id, cursor, attrs.then_some((0, &mut foreign)))?;
+        self.ask_owners(&mut foreign);
+        for owned in foreign {
+            owned.put(&mut page);
+        }
+        Ok((Response::Dir(page), None))
+    }
+
+    /// A page of a directory. With `foreign` attributes too: those whose owners are still to be asked for go there, as of the
+    /// page with that number.
+    fn page(
+        &self,
+        id: NodeId,
+        cursor: u64,
+        foreign: Option<(usize, &mut Vec<Foreign>)>,
+    ) -> Result<DirPage, Errno> {
         let dir = self.nodes.dir(id)?;
         let fd = match self.streams.take(id, cursor) {
             Some(fd) => fd,
@@ -76,14 +93,14 @@ impl Server {
         };
         let mut page = DirPage { entries: Vec::new(), next: None };
         let complete = read_page(&fd, &mut page.entries)?;
-        if attrs {
-            self.fill_attrs(&dir, &fd, &mut page.entries);
+        if let Some((number, foreign)) = foreign {
+            self.fill_attrs(&dir, &fd, &mut page.entries, number, foreign);
         }
         if let (false, Some(last)) = (complete, page.entries.last()) {
             page.next = Some(last.next);
             self.streams.put(Stream { dir: id, cursor: last.next, fd });
         }
-        Ok((Response::Dir(page), None))
+        Ok(page)
     }
 
     /// First pages of several directories. What does not fit any more, or fails, is left out: asked for by itself it
@@ -96,31 +113,55 @@ impl Server {
         let names = names.iter().map(component).collect::<Result<Vec<CString>, Errno>>()?;
         let mut size = 0;
         let mut pages = Vec::with_capacity(names.len());
-        for name in &names {
-            let page = if size < MANY_BYTES { self.list_one(&parent, name, MOST_BYTES - size) } else { None };
+        let mut foreign = Vec::new();
+        for (number, name) in names.iter().enumerate() {
+            let page = match size < MANY_BYTES {
+                true => self.list_one(&parent, name, MOST_BYTES - size, number, &mut foreign),
+                false => None,
+            };
             size += page.as_ref().map_or(0, |(_, page)| page_bytes(page) + ENTRY_BYTES);
             pages.push(page);
+        }
+        // Of all directories at once: each question is a round trip.
+        self.ask_owners(&mut foreign);
+        for owned in foreign {
+            if let Some(Some((_, page))) = pages.get_mut(owned.page) {
+                owned.put(page);
+            }
         }
         Ok((Response::Listed(pages), None))
     }
 
-    fn list_one(&self, parent: &Node, name: &CString, room: usize) -> Option<(Step, DirPage)> {
+    fn list_one(
+        &self,
+        parent: &Node,
+        name: &CString,
+        room: usize,
+        number: usize,
+        foreign: &mut Vec<Foreign>,
+    ) -> Option<(Step, DirPage)> {
         let step = self.enter(parent, name).ok()?;
         let id = [step.node];
-        let page = match self.read_dir(step.node, 0, true) {
-            Ok((Response::Dir(page), _)) if page_bytes(&page) < room => page,
+        match self.page(step.node, 0, Some((number, foreign))) {
+            Ok(page) if page_bytes(&page) < room => Some((step, page)),
             _ => {
+                foreign.retain(|owned| owned.page != number);
                 self.streams.forget(&id);
                 self.nodes.remove(&id);
-                return None;
+                None
             }
-        };
-        Some((step, page))
+        }
     }
 
-    fn fill_attrs(&self, dir: &Node, fd: &OwnedFd, entries: &mut [DirEntry]) {
-        let mut foreign: Vec<(usize, OwnedFd, Attr)> = Vec::new();
-        for (index, entry) in entries.iter_mut().enumerate() {
+    fn fill_attrs(
+        &self,
+        dir: &Node,
+        fd: &OwnedFd,
+        entries: &mut [DirEntry],
+        page: usize,
+        foreign: &mut Vec<Foreign>,
+    ) {
+        for (number, entry) in entries.iter_mut().enumerate() {
             let Ok(name) = std::ffi::CString::new(entry.name.0.as_slice()) else { continue };
             if self.policy.step(&dir.position, name.as_bytes()).is_err() {
                 continue;
@@ -139,18 +180,35 @@ impl Server {
                 continue;
             }
             match &self.ids {
-                Some(ids) if !ids.recall(&mut attr) => foreign.push((index, place, attr)),
+                Some(ids) if !ids.recall(&mut attr) => {
+                    foreign.push(Foreign { page, entry: number, place, attr });
+                }
                 _ => entry.attr = Some(attr),
             }
         }
-        let Some(ids) = &self.ids else { return };
+    }
+
+    fn ask_owners(&self, foreign: &mut [Foreign]) {
+        let Some(ids) = self.ids.as_ref().filter(|_| !foreign.is_empty()) else { return };
         let mut questions: Vec<(BorrowedFd<'_>, &mut Attr)> =
-            foreign.iter_mut().map(|(_, fd, attr)| (OwnedFd::as_fd(fd), attr)).collect();
+            foreign.iter_mut().map(|it| (OwnedFd::as_fd(&it.place), &mut it.attr)).collect();
         ids.ask(&mut questions);
-        for (index, _, attr) in foreign {
-            if let Some(entry) = entries.get_mut(index) {
-                entry.attr = Some(attr);
-            }
+    }
+}
+
+/// An entry whose owner is asked for.
+struct Foreign {
+    /// Number of its page, and its own in it.
+    page: usize,
+    entry: usize,
+    place: OwnedFd,
+    attr: Attr,
+}
+
+impl Foreign {
+    fn put(self, page: &mut DirPage) {
+        if let Some(entry) = page.entries.get_mut(self.entry) {
+            entry.attr = Some(self.attr);
         }
     }
 }

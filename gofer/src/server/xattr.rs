@@ -52,8 +52,10 @@ impl Server {
         let have = |name: &CString| {
             // Of what is hidden nothing is told; whoever asks for it by itself is refused.
             let Ok(place) = self.glance(&dir, name) else { return true };
+            let mut list = [0; 256];
             // Too short a list is one with names in it.
-            listxattr(self.self_fds.path(&place), &mut [0; 256]) != Ok(0)
+            let Ok(length) = listxattr(self.self_fds.path(&place), &mut list) else { return true };
+            list.get(..length).is_none_or(tells)
         };
         Ok((Response::Flags(names.iter().map(have).collect()), None))
     }
@@ -66,6 +68,11 @@ impl Server {
     }
 }
 
+/// Whether a list has more names than that of a label, which every file has on hosts that label them.
+fn tells(list: &[u8]) -> bool {
+    list.split(|byte| *byte == 0).any(|name| !matches!(name, b"" | b"security.selinux" | b"security.SMACK64"))
+}
+
 /// # Errors
 /// `ERANGE`, as Linux has it for a name that is empty or too long.
 fn xattr_name(name: &Bytes) -> Result<CString, Errno> {
@@ -73,4 +80,20 @@ fn xattr_name(name: &Bytes) -> Result<CString, Errno> {
         return Err(Errno::RANGE);
     }
     CString::new(name.0.as_slice()).map_err(|_| Errno::INVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn labels_do_not_count() {
+        for (list, tells) in [
+            (b"".as_slice(), false),
+            (b"security.selinux\0", false),
+            (b"security.selinux\0user.x\0", true),
+            (b"security.capability\0", true),
+            (b"system.posix_acl_access\0security.selinux\0", true),
+        ] {
+            assert_eq!(super::tells(list), tells, "{}", list.escape_ascii());
+        }
+    }
 }

@@ -21,11 +21,15 @@ impl Place {
     }
 
     fn apply(&self, inside: &str, archive: Vec<u8>) -> Result<Vec<String>, String> {
+        self.apply_as(Form::Plain, inside, archive)
+    }
+
+    fn apply_as(&self, form: Form, inside: &str, archive: Vec<u8>) -> Result<Vec<String>, String> {
         let dir = OwnedFd::from(File::open(self.0.join("dir")).unwrap());
         let mut file =
             File::from(rustix::fs::memfd_create(c"test", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
         std::io::Write::write_all(&mut file, &archive).unwrap();
-        Applied::new(&dir, inside.as_bytes(), Form::Plain).all(&mut file)
+        Applied::new(&dir, inside.as_bytes(), form).all(&mut file)
     }
 
     /// Everything outside of `dir` is as it was.
@@ -153,6 +157,62 @@ fn deletions_and_opaque_directories() {
     place.outside_is_unchanged();
     assert!(!place.at("old").exists());
     assert_eq!(fs::read_dir(place.at("sub")).unwrap().count(), 1);
+}
+
+/// What a run writes down in the directory is out of a layer's reach.
+#[test]
+fn checkpoints_are_out_of_reach() {
+    const NAME: &str = ".wh..lazaret-1.2.0";
+    let attacks: &[(&str, &[Entry])] = &[
+        ("a file below it", &[(Reg, ".wh..lazaret-1/f", "", "x")]),
+        ("a directory below it, deeper", &[(Dir, "sub/.wh..lazaret-1/d/", "", "")]),
+        ("its removal", &[(Reg, ".wh..wh..lazaret-1.2.0", "", "")]),
+        ("another name of it", &[(Link, "h", ".wh..lazaret-1.2.0", "")]),
+        ("a root of which nothing shows", &[(Reg, ".wh..wh..opq", "", "")]),
+        ("the same, by a longer path", &[(Reg, "./.wh..wh..opq", "", "")]),
+    ];
+    for (what, entries) in attacks {
+        let place = Place::new("reach");
+        fs::write(place.at(NAME), "written down").unwrap();
+        assert!(place.apply_as(Form::Overlay, "", archive(entries)).is_err(), "{what}");
+        let there = fs::metadata(place.at(NAME)).unwrap();
+        assert_eq!((there.nlink(), there.len()), (1, 12), "{what}");
+        assert_eq!(fs::read_dir(place.at("")).unwrap().count(), 3, "{what}");
+        assert_eq!(fs::read_dir(place.at("sub")).unwrap().count(), 0, "{what}");
+    }
+    // A directory's own may be emptied, and so may all that a plain one has.
+    let place = Place::new("reach");
+    place.apply("", archive(&[(Reg, ".wh..wh..opq", "", ""), (Reg, ".wh..lazaret-x", "", "")])).unwrap();
+    assert_eq!(fs::read_dir(place.at("")).unwrap().count(), 0);
+}
+
+/// Lists that a directory gives to what is made in it are not those of a layer.
+#[test]
+fn lists_are_not_inherited() {
+    let place = Place::new("lists");
+    let entry = |tag: u16, rights: u16, id: u32| {
+        [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let none = u32::MAX;
+    let entries = [
+        entry(1, 7, none),
+        entry(2, 7, rustix::process::getuid().as_raw()),
+        entry(4, 5, none),
+        entry(0x10, 7, none),
+        entry(0x20, 0, none),
+    ];
+    let list = [&2u32.to_le_bytes()[..], &entries.concat()].concat();
+    let sub = File::open(place.at("sub")).unwrap();
+    fsetxattr(&sub, ACLS[1], &list, XattrFlags::empty()).expect("a file system with lists");
+    // A directory that the archive does not name keeps its own.
+    place.apply("", archive(&[(Dir, "sub/d/", "", ""), (Reg, "sub/f", "", "f")])).unwrap();
+    for name in ["sub/d", "sub/f"] {
+        let file = File::open(place.at(name)).unwrap();
+        for list in ACLS {
+            assert_eq!(fgetxattr(&file, list, &mut [0; 0]), Err(Errno::NODATA), "{name} {list}");
+        }
+    }
+    assert!(fgetxattr(&sub, ACLS[1], &mut [0; 0]).is_ok());
 }
 
 #[test]

@@ -123,8 +123,9 @@ impl<T> Ahead<T> {
             return Ok(found);
         }
         let more = self.plan(listing, kind, name);
-        // Its order is another one now.
-        let stale = if more.is_empty() { std::mem::take(&mut self.ready) } else { HashMap::new() };
+        // Its order is another one now, or it passes over too many.
+        let full = self.ready.len().saturating_add(more.len()) > WINDOW;
+        let stale = if more.is_empty() || full { std::mem::take(&mut self.ready) } else { HashMap::new() };
         Err(Plan { more, stale: Ahead { ready: stale, ..Ahead::default() } })
     }
 
@@ -296,6 +297,23 @@ mod tests {
         let kind = if name.starts_with('d') { S_IFDIR } else { S_IFREG };
         let names = ahead.plan(listing, kind, name.as_bytes());
         names.iter().map(|name| String::from_utf8_lossy(name)).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let names: Vec<String> = (0..2000).map(|at| format!("f{at:04}")).collect();
+        let listing = listing(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut ahead = Ahead::default();
+        let mut stale = 0;
+        // A program that wants every fifth file.
+        for name in names.iter().step_by(5) {
+            if let Err(plan) = ahead.take(&listing, S_IFREG, name.as_bytes()) {
+                stale += plan.stale.ready.len();
+                ahead.ready.extend(plan.more.into_iter().map(|name| (name, ())));
+            }
+            assert!(ahead.ready.len() <= WINDOW, "{}", ahead.ready.len());
+        }
+        assert!(stale > WINDOW, "{stale}");
     }
 
     #[test]

@@ -143,7 +143,7 @@ fn same(a: &Arc<dyn Inode>, b: &Arc<dyn Inode>) -> SysResult<bool> {
 
 /// Whether the node differs from the lower in what lasts. Times of directories change with their names, and are left out.
 fn altered(node: &Arc<Node>, base: Option<&Arc<dyn Inode>>) -> SysResult<bool> {
-    if node.has_own_content() || node.xattrs.changed() {
+    if node.has_own_content() || node.xattrs.any() {
         return Ok(true);
     }
     let Some(base) = base.filter(|_| node.has_own_meta()) else { return Ok(false) };

@@ -46,6 +46,8 @@ pub struct Content {
     mirror: Option<Mirror>,
     /// In the file system's list of memfds that may become bytes again.
     listed: bool,
+    /// Mapped for writing since [`Content::take_mapped`].
+    written: bool,
 }
 
 impl Content {
@@ -57,6 +59,7 @@ impl Content {
             charged: 0,
             mirror: None,
             listed: false,
+            written: false,
         }
     }
 
@@ -68,6 +71,7 @@ impl Content {
             charged: 0,
             mirror: None,
             listed: false,
+            written: false,
         }
     }
 
@@ -102,11 +106,17 @@ impl Content {
         }
     }
 
+    /// The mirror becomes the contents, if there is one.
+    pub(crate) fn take_mirror(&mut self) -> bool {
+        let Some(mirror) = self.mirror.take() else { return false };
+        self.read_only = Some(mirror.read_only);
+        self.bytes = Bytes::Fd(mirror.both, mirror.size);
+        true
+    }
+
     /// Takes the bytes of `lower`, of which there are `size`.
     pub(crate) fn copy_up(&mut self, fs: &MemFs, lower: &OwnedFd, size: u64) -> SysResult<()> {
-        if let Some(mirror) = self.mirror.take() {
-            self.read_only = Some(mirror.read_only);
-            self.bytes = Bytes::Fd(mirror.both, mirror.size);
+        if self.take_mirror() {
             return Ok(());
         }
         fs.charge(size)?;
@@ -213,9 +223,17 @@ impl Content {
     pub(crate) fn mapped(&mut self, write: bool) -> SysResult<Option<Arc<OwnedFd>>> {
         let both = self.host()?;
         if write && self.seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) == 0 {
+            self.written = both.is_some();
             return Ok(both);
         }
         Ok(both.and(self.read_only.clone()))
+    }
+
+    /// Whether those who map it may have changed it since this was asked before: they do so without a call.
+    pub(crate) fn take_mapped(&mut self) -> bool {
+        let mapped = matches!(&self.bytes, Bytes::Fd(fd, _) if Arc::strong_count(fd) > 1);
+        // The last of them may have gone meanwhile.
+        mapped || std::mem::take(&mut self.written)
     }
 
     /// F_ADD_SEALS; `executable`: any execute bit is set.

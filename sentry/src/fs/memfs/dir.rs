@@ -206,12 +206,12 @@ impl Node {
 
     /// This name of the node, in `dir`, went away.
     fn dropped(&self, dir: &Node, name: &[u8]) -> SysResult<()> {
+        // Pinning must not bring the name back.
+        self.leaves(dir, name);
         {
             let mut up = self.up.lock();
             if up.as_ref().is_some_and(|(at, known)| std::ptr::eq(&**at, dir) && **known == *name) {
                 *up = None;
-                // Pinning must not bring the name back.
-                self.pin_root();
             }
         }
         self.linked(false)?;

@@ -114,7 +114,7 @@ impl FileOps for MemFile {
 
     fn fsync(&self, _: bool) -> SysResult<()> {
         // What is mapped changes without a call.
-        if matches!(self.node.content.lock().bytes, Bytes::Fd(..)) {
+        if self.node.content.lock().take_mapped() {
             self.node.fs.changed();
         }
         self.node.fs.sync();

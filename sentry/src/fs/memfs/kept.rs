@@ -89,8 +89,8 @@ impl Kept {
 impl MemFs {
     /// To be held while names or contents change. No lock of this file system may be held.
     pub(super) fn change(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        // Recursive: a rename may find out that it has to copy a file up.
-        self.kept.get().map(|kept| kept.gate.read_recursive())
+        // Never taken twice by one thread: who writes all down gets its turn.
+        self.kept.get().map(|kept| kept.gate.read())
     }
 
     /// Something that lasts has changed.

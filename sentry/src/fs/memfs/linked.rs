@@ -2,7 +2,7 @@
 
 use super::Node;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -14,7 +14,12 @@ struct Entry {
     node: Weak<Node>,
     /// It has changed: its names that were not looked at yet must find it when nobody uses it any more.
     held: Option<Arc<Node>>,
+    /// Where it was found while it was unchanged: by directory and name.
+    places: Places,
 }
+
+/// Directories, each with a name in it. The directory's address tells it from others.
+type Places = BTreeMap<(usize, Box<[u8]>), Arc<Node>>;
 
 /// The nodes. Its lock is taken with any other held, and takes none.
 #[derive(Default)]
@@ -25,16 +30,49 @@ pub(super) struct Linked {
 }
 
 impl Linked {
-    /// The node of the file, made now if there is none; and whether there was.
-    pub(super) fn find(&self, id: Id, make: impl FnOnce() -> Arc<Node>) -> (Arc<Node>, bool) {
+    /// The node of the file, made now if there is none; it is known to be at `place` from now on.
+    pub(super) fn find(
+        &self,
+        id: Id,
+        place: Option<&(Arc<Node>, Box<[u8]>)>,
+        make: impl FnOnce() -> Arc<Node>,
+    ) -> Arc<Node> {
         let mut nodes = self.nodes.lock();
-        if let Some(node) = nodes.get(&id).and_then(|entry| entry.node.upgrade()) {
-            return (node, true);
+        let known = nodes.get(&id).and_then(|entry| entry.node.upgrade());
+        let mut ended = None;
+        let node = known.unwrap_or_else(|| {
+            let node = make();
+            let entry = Entry { node: Arc::downgrade(&node), held: None, places: Places::new() };
+            ended = nodes.insert(id, entry);
+            self.count.store(nodes.len(), Ordering::Relaxed);
+            node
+        });
+        if let (Some((dir, name)), Some(entry)) = (place, nodes.get_mut(&id)) {
+            entry.places.entry((Arc::as_ptr(dir).addr(), name.clone())).or_insert_with(|| dir.clone());
         }
-        let node = make();
-        nodes.insert(id, Entry { node: Arc::downgrade(&node), held: None });
-        self.count.store(nodes.len(), Ordering::Relaxed);
-        (node, false)
+        drop(nodes);
+        drop(ended);
+        node
+    }
+
+    /// Where the file was found so far; they are not kept any longer.
+    pub(super) fn take_places(&self, id: Id) -> Vec<(Arc<Node>, Box<[u8]>)> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
+        let places = self.nodes.lock().get_mut(&id).map(|entry| std::mem::take(&mut entry.places));
+        places.into_iter().flatten().map(|((_, name), dir)| (dir, name)).collect()
+    }
+
+    /// This name of the file is gone.
+    pub(super) fn leaves(&self, id: Id, dir: &Node, name: &[u8]) {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let place = (std::ptr::from_ref(dir).addr(), name.into());
+        // Dropped without the lock: a node's end takes it.
+        let gone = self.nodes.lock().get_mut(&id).and_then(|entry| entry.places.remove(&place));
+        drop(gone);
     }
 
     /// Keeps the node for the file's other names.
@@ -58,9 +96,11 @@ impl Linked {
         }
         let mut nodes = self.nodes.lock();
         // There may be another one already.
-        if nodes.get(&id).is_some_and(|entry| entry.node.strong_count() == 0) {
-            nodes.remove(&id);
-        }
+        let own = nodes.get(&id).is_some_and(|entry| entry.node.strong_count() == 0);
+        let gone = if own { nodes.remove(&id) } else { None };
         self.count.store(nodes.len(), Ordering::Relaxed);
+        drop(nodes);
+        // Its directories may end with it.
+        drop(gone);
     }
 }

@@ -134,16 +134,40 @@ impl Node {
         if attr.nlink < 2 || id.2 == S_IFDIR {
             return Ok(make(up));
         }
-        let (node, known) = fs.linked.find(id, || make(up.clone()));
-        if known {
+        let node = fs.linked.find(id, up.as_ref(), || make(up.clone()));
+        {
             let mut now = node.up.lock();
-            // The name that it was known by is gone: what is done to it from now on lasts by this one.
-            if now.is_none() && up.is_some() {
+            // The name that it was known by is gone.
+            if now.is_none() {
                 *now = up;
-                node.pinned.store(false, Ordering::Release);
             }
         }
+        if node.pinned.load(Ordering::Acquire) {
+            // It has changed already: so has what is at this name.
+            node.hold_places();
+        }
         Ok(node)
+    }
+
+    fn id(&self) -> (u64, u64, u32) {
+        (self.dev, self.ino, self.kind)
+    }
+
+    /// The tables of the directories where this lower file was found hold it from now on.
+    fn hold_places(&self) {
+        for (dir, name) in self.fs.linked.take_places(self.id()) {
+            if let Some(me) = self.me.upgrade() {
+                dir.names.lock().pin(name, me);
+            }
+            dir.pin();
+        }
+    }
+
+    /// It is at this place no longer.
+    pub(super) fn leaves(&self, dir: &Node, name: &[u8]) {
+        if self.lower.is_some() {
+            self.fs.linked.leaves(self.id(), dir, name);
+        }
     }
 
     /// Whether a name of the lower's was found before by another name.
@@ -153,7 +177,7 @@ impl Node {
 
     /// It has no names any more.
     pub(super) fn let_go(&self) {
-        self.fs.linked.forget((self.dev, self.ino, self.kind));
+        self.fs.linked.forget(self.id());
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -192,11 +216,15 @@ impl Node {
             return;
         }
         let up = self.up.lock().clone();
-        let Some((dir, name)) = up else { return };
-        if let Some(me) = self.me.upgrade() {
-            dir.names.lock().pin(name, me);
+        if let Some((dir, name)) = up {
+            if let Some(me) = self.me.upgrade() {
+                dir.names.lock().pin(name, me);
+            }
+            dir.pin();
         }
-        dir.pin();
+        if self.lower.is_some() {
+            self.hold_places();
+        }
     }
 
     /// The attributes as the node's own, to change them.
@@ -215,7 +243,7 @@ impl Node {
                 && let Some(me) = self.me.upgrade()
             {
                 // Its other names find it by this.
-                self.fs.linked.hold((self.dev, self.ino, self.kind), me);
+                self.fs.linked.hold(self.id(), me);
             }
             *meta = Meta {
                 own: true,
@@ -284,7 +312,8 @@ impl Node {
         drop(self.own()?);
         if empty {
             let mut content = self.content.lock();
-            if content.is_lower() {
+            // Who maps the mirror must see that it is cut, and its charge must not stay behind.
+            if content.is_lower() && !content.take_mirror() {
                 content.bytes = Bytes::Memory(Vec::new());
             }
             return Ok(());
@@ -352,7 +381,7 @@ impl Drop for Node {
         if self.lower.is_none() {
             self.fs.release_inode();
         } else {
-            self.fs.linked.dropped((self.dev, self.ino, self.kind));
+            self.fs.linked.dropped(self.id());
         }
     }
 }

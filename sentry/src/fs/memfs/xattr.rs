@@ -59,13 +59,9 @@ fn plain(value: &[u8]) -> SysResult<Option<Acl>> {
 }
 
 impl Xattrs {
-    fn any(&self) -> bool {
-        self.any.load(Ordering::Relaxed)
-    }
-
     /// Whether there is anything that the lower has not.
-    pub(super) fn changed(&self) -> bool {
-        self.any()
+    pub(super) fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
     }
 
     /// What was set here; `Some(None)` is one that was taken away.
@@ -116,9 +112,13 @@ impl Xattrs {
 
     /// The contents changed: capabilities of the file go.
     pub(super) fn drop_file_caps(&self) {
-        if !self.caps_gone.swap(true, Ordering::Relaxed) && self.any() {
-            self.here.lock_peer().values.remove(FILE_CAPS);
+        if self.caps_gone.load(Ordering::Relaxed) {
+            return;
         }
+        // Under the lock: what is set meanwhile must not be half gone.
+        let mut here = self.here.lock_peer();
+        self.caps_gone.store(true, Ordering::Relaxed);
+        here.values.remove(FILE_CAPS);
     }
 }
 
@@ -155,6 +155,9 @@ impl Node {
         let mut names = BTreeSet::new();
         if let Some(lower) = &self.lower {
             names.extend(lower.list_xattr()?.into_iter().filter(|name| shows(name)));
+        }
+        if self.xattrs.caps_gone.load(Ordering::Relaxed) {
+            names.remove(FILE_CAPS);
         }
         if self.xattrs.any() {
             for (name, value) in &self.xattrs.here.lock_peer().values {
