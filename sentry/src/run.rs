@@ -283,6 +283,7 @@ fn handle(cx: &mut Cx) -> SysResult {
         }
         cx.call.unjudged = false;
     }
+    let _running = crate::vfs::outside::running_call();
     match cx.call.abi {
         Abi::X86_64 => crate::syscalls::dispatch(cx),
         Abi::X32 => Err(Fail::gap(Errno::ENOSYS, "x32 system call")),

@@ -263,6 +263,16 @@ impl GoferInode {
         self.fs.writable
     }
 
+    /// Has the host tell of changes: the watch's number, and the instance that tells.
+    pub(crate) fn watch(&self, events: u32) -> SysResult<(i32, OwnedFd)> {
+        self.fs.client.watch(self.node()?, events).map_err(fail)
+    }
+
+    /// Ends that.
+    pub(crate) fn unwatch(&self, number: i32) -> SysResult<()> {
+        self.fs.client.unwatch(number).map_err(fail)
+    }
+
     /// Set-user-ID and set-group-ID bits that it had when it was last looked at, with the rest of its mode.
     pub(crate) fn set_ids(&self) -> Option<u32> {
         let mode = self.attr.lock().mode & 0o7777;

@@ -59,6 +59,7 @@ impl FileOps for HostFile {
         let count = rustix::io::pwrite(&self.fd, data, offset)?;
         if let Some((file, mode)) = kept {
             file.keep_mode(mode)?;
+            crate::vfs::outside::hush(&self.inode);
         }
         Ok(Written { count, end: offset.saturating_add(count as u64) })
     }

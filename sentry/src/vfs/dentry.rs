@@ -224,6 +224,30 @@ impl Dentry {
         }
     }
 
+    /// What is remembered of a name, however long ago.
+    pub(super) fn child(&self, name: &[u8]) -> Option<Arc<Dentry>> {
+        self.children.lock().names.get(name).cloned().flatten()
+    }
+
+    /// Somebody else changed what a name is: it is asked for again.
+    pub(super) fn doubt(&self, name: &[u8]) {
+        if let Some(child) = self.child(name) {
+            child.checked.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Somebody else removed it.
+    pub(super) fn vanished(self: &Arc<Self>) {
+        let (parent, name, deleted) = self.place();
+        if deleted {
+            return;
+        }
+        match parent.filter(|parent| parent.child(&name).is_some_and(|there| Arc::ptr_eq(&there, self))) {
+            Some(parent) => parent.removed(&name),
+            None => self.place.lock().deleted = true,
+        }
+    }
+
     /// `moved` goes from `self`/`name` to `to`/`to_name`; what was there is gone, or comes back here with `exchange`.
     pub fn renamed(
         self: &Arc<Self>,

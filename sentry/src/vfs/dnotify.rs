@@ -1,10 +1,11 @@
-//! Signals at changes in a directory (fcntl(2), F_NOTIFY): of changes made inside.
+//! Signals at changes in a directory (fcntl(2), F_NOTIFY): those of [`super::outside`] too.
 
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::kernel::Kernel;
 use crate::vfs::file::File;
 use crate::vfs::inode::Inode;
+use crate::vfs::outside;
 use crate::vfs::owner::FileOwner;
 use crate::vfs::watch::{self, Watcher};
 use crate::wait::later;
@@ -36,6 +37,8 @@ pub(crate) struct Mark {
     inode: Arc<dyn Inode>,
     /// DN_* bits, and the descriptor that siginfo names.
     wanted: Mutex<(u32, i32)>,
+    /// What the host tells of.
+    _outside: Vec<outside::Held>,
 }
 
 impl Mark {
@@ -116,6 +119,8 @@ pub(crate) fn set(cx: &Cx, file: &Arc<File>, fd: i32, mask: u32) -> SysResult {
             *owner = FileOwner { kind: F_OWNER_PID, id, uid: creds.uid, euid: creds.euid, signal };
         }
     }
+    // A round trip, without the lock.
+    let outside = outside::watch(&inode, file.path.as_ref().map(|place| &place.dentry))?;
     let mut marks = file.marks.lock();
     if let Some(mark) = marks.iter().find(|mark| mark.table == table) {
         let mut wanted = mark.wanted.lock();
@@ -130,6 +135,7 @@ pub(crate) fn set(cx: &Cx, file: &Arc<File>, fd: i32, mask: u32) -> SysResult {
         table,
         inode,
         wanted: Mutex::new((mask, fd)),
+        _outside: outside,
     });
     let weak: Weak<Mark> = Arc::downgrade(&mark);
     watch::register(key, weak);

@@ -18,6 +18,7 @@ mod mounttree;
 pub mod nameless;
 pub mod names;
 mod open;
+pub(crate) mod outside;
 pub mod owner;
 pub mod path;
 pub mod perm;

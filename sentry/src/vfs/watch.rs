@@ -1,4 +1,4 @@
-//! Watches on files (inotify(7), and the marks of [`super::dnotify`]): of changes made inside.
+//! Watches on files (inotify(7), and the marks of [`super::dnotify`]): of changes made inside, and by [`super::outside`] of others.
 //!
 //! A watch keeps the place that it was set on, so that the inode stays the one that others find there.
 
@@ -8,6 +8,7 @@ use crate::vfs::attr::Attr;
 use crate::vfs::dentry::Dentry;
 use crate::vfs::file::{File, FileOps};
 use crate::vfs::inode::Inode;
+use crate::vfs::outside;
 use crate::vfs::path::Path;
 use crate::wait::{Ready, WaitQueue};
 use parking_lot::Mutex;
@@ -62,8 +63,15 @@ pub(crate) fn tell(inode: &Arc<dyn Inode>, mask: u32, cookie: u32, name: &[u8]) 
     if COUNT.load(Ordering::Relaxed) == 0 {
         return;
     }
-    for watcher in watchers(key(inode)) {
-        watcher.event(key(inode), mask, cookie, name);
+    let key = key(inode);
+    outside::note(key, mask, name);
+    deliver(key, mask, cookie, name);
+}
+
+/// Tells the watches of what this is the key of.
+pub(super) fn deliver(key: usize, mask: u32, cookie: u32, name: &[u8]) {
+    for watcher in watchers(key) {
+        watcher.event(key, mask, cookie, name);
     }
 }
 
@@ -190,6 +198,8 @@ struct Watch {
     _inode: Arc<dyn Inode>,
     /// Its name, until the last one goes away; not its mount, which it does not keep.
     dentry: Option<Arc<Dentry>>,
+    /// What the host tells of.
+    _outside: Vec<outside::Held>,
 }
 
 /// Watch, mask, cookie, name.
@@ -232,6 +242,9 @@ impl Inotify {
     /// EEXIST with IN_MASK_CREATE. ENOSPC: too many watches.
     pub fn add(&self, place: Path, mask: u32) -> SysResult<i32> {
         let key = key(place.inode());
+        // A round trip, and it is there before anything is told.
+        let known = self.state.lock().watches.contains_key(&key);
+        let outside = if known { Vec::new() } else { outside::watch(place.inode(), Some(&place.dentry))? };
         let mut state = self.state.lock();
         if let Some(watch) = state.watches.get_mut(&key) {
             if mask & IN_MASK_CREATE != 0 {
@@ -243,7 +256,8 @@ impl Inotify {
         let wd = state.last.checked_add(1).ok_or(Errno::ENOSPC)?;
         admit().ok_or(Errno::ENOSPC)?;
         state.last = wd;
-        let watch = Watch { wd, mask, _inode: place.inode().clone(), dentry: Some(place.dentry) };
+        let watch =
+            Watch { wd, mask, _inode: place.inode().clone(), dentry: Some(place.dentry), _outside: outside };
         state.watches.insert(key, watch);
         drop(state);
         let me: Weak<Inotify> = self.me.clone();
@@ -281,6 +295,12 @@ impl Watcher for Inotify {
     fn event(self: Arc<Self>, key: usize, mask: u32, cookie: u32, name: &[u8]) {
         let mut state = self.state.lock();
         let Some(watch) = state.watches.get(&key) else { return };
+        if mask & IN_Q_OVERFLOW != 0 {
+            state.queue((-1, IN_Q_OVERFLOW, 0, Box::default()));
+            drop(state);
+            self.queue.wake(Ready::IN | Ready::RDNORM);
+            return;
+        }
         let (wd, wanted) = (watch.wd, watch.mask);
         let gone = mask & IN_DELETE_SELF != 0;
         if wanted & mask & !IN_ISDIR != 0 {
@@ -324,6 +344,7 @@ fn room(name: &[u8]) -> usize {
 impl FileOps for Inotify {
     fn read(&self, cx: &mut Cx, file: &File, buf: &mut [u8], _: u64) -> SysResult<usize> {
         cx.wait_on(&self.queue, Ready::IN);
+        outside::look();
         let mut state = self.state.lock();
         let mut out: Vec<u8> = Vec::new();
         while let Some((wd, mask, cookie, name)) = state.events.front() {
