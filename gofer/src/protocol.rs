@@ -118,6 +118,9 @@ pub struct Attr {
     pub attributes: u64,
     /// `stx_attributes_mask`: the bits of `attributes` that the file system supports.
     pub attributes_mask: u64,
+    /// Whether there is an access control list that says more than the mode; `None` where nobody looked (pages of
+    /// directories).
+    pub acl: Option<bool>,
 }
 
 /// How a regular file is opened.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::os::fd::AsFd;
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, Statx, StatxFlags, StatxTimestamp, makedev, statx};
+use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp, getxattr, makedev, statx};
 use rustix::io::Errno;
 
 use crate::hidden::is_kernel_type;
@@ -22,7 +22,20 @@ impl Server {
 
     /// A node's attributes now, with the real owner.
     pub(super) fn node_attr(&self, node: &super::nodes::Node) -> Result<Attr, Errno> {
-        Ok(self.with_owner(node, read_attr(node)?))
+        let attr = self.listed_attr(node)?;
+        Ok(self.with_owner(node, attr))
+    }
+
+    /// Attributes of what a descriptor refers to, and whether it has an access control list.
+    pub(super) fn listed_attr(&self, fd: impl AsFd) -> Result<Attr, Errno> {
+        let mut attr = read_attr(&fd)?;
+        // Where the group's class has no rights a list grants none (acl(5)).
+        let may = attr.mode & 0o070 != 0 && FileType::from_raw_mode(attr.mode) != FileType::Symlink;
+        // Anything but that there is none leaves it to be asked.
+        let none = [Errno::NODATA, Errno::OPNOTSUPP];
+        let list = || getxattr(self.self_fds.path(&fd), c"system.posix_acl_access", &mut [0; 0]);
+        attr.acl = Some(may && !list().is_err_and(|errno| none.contains(&errno)));
+        Ok(attr)
     }
 
     pub(super) fn statfs(&self, node: NodeId) -> Answer {
@@ -75,6 +88,7 @@ fn attr(stat: Statx) -> Attr {
         btime: birth.then(|| time(stat.stx_btime)),
         attributes: stat.stx_attributes.bits(),
         attributes_mask: stat.stx_attributes_mask.bits(),
+        acl: None,
     }
 }
 

@@ -9,7 +9,6 @@ use rustix::io::Errno;
 use crate::hidden::Position;
 use crate::protocol::{Bytes, MAX_LINK, NewInode, NodeId, NodeKind, OpenFlags, Response, Step};
 
-use super::attr::read_attr;
 use super::nodes::Node;
 use super::open::{SelfFds, open_flags};
 use super::walk::{BENEATH, component};
@@ -60,7 +59,7 @@ impl Server {
         let fd = openat2(dir, name, flags, mode(new.mode)?, BENEATH)?;
         drop(guard);
         let place = self.self_fds.reopen(&fd, OFlags::PATH)?;
-        let attr = self.with_owner(&place, read_attr(&place)?);
+        let attr = self.with_owner(&place, self.listed_attr(&place)?);
         let node = self.nodes.add(Node::new(place, dir.mount, &attr, position))?;
         Ok((Response::Created(Step { node, attr, link: None }), Some(fd)))
     }

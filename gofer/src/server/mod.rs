@@ -28,7 +28,7 @@ use crate::oracle::Ids;
 use crate::protocol::{Attached, Attr, Bytes, Fault, Request, Response, Step};
 use crate::wire::{packet_buffer, recv_packet, send_packet};
 
-use attr::{Devices, read_attr};
+use attr::Devices;
 use dir::Streams;
 use nodes::{Node, Nodes};
 pub(crate) use open::SelfFds;
@@ -178,7 +178,7 @@ impl Server {
     fn attach(&self, mount: u32) -> Answer {
         let export = self.exports.get(mount as usize).ok_or(Errno::NODEV)?;
         let fd = rustix::io::fcntl_dupfd_cloexec(&export.root, 0)?;
-        let attr = self.with_owner(&fd, read_attr(&fd)?);
+        let attr = self.with_owner(&fd, self.listed_attr(&fd)?);
         let node = self.nodes.add(Node::new(fd, mount, &attr, export.position.clone()))?;
         let root = Step { node, attr, link: None };
         Ok((Response::Attached(Attached { root, writable: export.writable }), None))

@@ -7,7 +7,6 @@ use rustix::io::Errno;
 
 use crate::protocol::{Attr, NodeId, OpenFlags, Response};
 
-use super::attr::read_attr;
 use super::nodes::Node;
 use super::{Answer, Server, done};
 
@@ -70,7 +69,7 @@ impl Server {
             self.writable(node)?;
         }
         let fd = self.self_fds.reopen(node, flags | OFlags::NONBLOCK)?;
-        let attr = read_attr(&fd)?;
+        let attr = self.listed_attr(&fd)?;
         if FileType::from_raw_mode(attr.mode) != FileType::RegularFile {
             return Err(Errno::NXIO);
         }

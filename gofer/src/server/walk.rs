@@ -11,7 +11,6 @@ use crate::protocol::{
     Attr, Bytes, Fault, MAX_NAME, MAX_OPEN, MAX_WALK, NodeId, OpenFlags, Response, Step, WalkEnd, Walked,
 };
 
-use super::attr::read_attr;
 use super::nodes::Node;
 use super::{Answer, Failure, Server, bytes};
 
@@ -146,7 +145,7 @@ impl Server {
         let fd = open_component(dir.as_fd(), name)?;
         // After the open, so that a hidden name that does not exist is ENOENT.
         let position = self.policy.step(&dir.position, name.as_bytes())?;
-        let attr = read_attr(&fd)?;
+        let attr = self.listed_attr(&fd)?;
         self.visible(dir, &fd, &attr)?;
         let node = Node::new(fd, dir.mount, &attr, position);
         let link = if node.kind == FileType::Symlink { Some(read_link(&node)?) } else { None };

@@ -10,7 +10,8 @@ use crate::fs::hostfile::HostFile;
 use crate::kernel::Kernel;
 use crate::sync::{Level, Lock};
 use crate::task::Task;
-use crate::vfs::attr::{Attr, FileTime};
+use crate::vfs::acl::{self, Acl};
+use crate::vfs::attr::{Access, Attr, FileTime};
 use crate::vfs::file::FileOps;
 use crate::vfs::inode::{
     Caching, Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs, downcast,
@@ -26,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::open::{O_ACCMODE, O_RDONLY};
-use syscall_table::abi::{S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK};
+use syscall_table::abi::{S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK};
 use syscall_table::errno::Errno;
 
 /// Nodes given back in one request.
@@ -81,6 +82,7 @@ pub struct GoferInode {
     busy: Busy,
     /// On a read-only mount: what was found.
     caps: OnceLock<Option<Vec<u8>>>,
+    acl: OnceLock<Option<Arc<Acl>>>,
     me: Weak<GoferInode>,
 }
 
@@ -183,6 +185,7 @@ impl GoferFs {
             attached: Lock::new(Level::Inode, None),
             busy: Busy::default(),
             caps: OnceLock::new(),
+            acl: OnceLock::new(),
             me: me.clone(),
         })
     }
@@ -472,6 +475,27 @@ impl GoferInode {
         }
     }
 
+    fn with_acl(&self, known: &protocol::Attr) -> Attr {
+        let mut attr = attr(known);
+        let may = known.acl != Some(false) && known.mode & 0o070 != 0 && self.kind != S_IFLNK;
+        if may && let Some(me) = self.me.upgrade() {
+            attr.acl = Some(Access::Of(me));
+        }
+        attr
+    }
+
+    fn ask_acl(&self) -> Option<Arc<Acl>> {
+        if self.attr.lock().acl == Some(false) {
+            return None;
+        }
+        let read = self.get_xattr(acl::ACCESS).and_then(|value| Acl::read(&value, |_, id| Some(id)));
+        match read {
+            Ok(acl) => acl.map(Arc::new),
+            Err(Fail::Error(Errno::ENODATA | Errno::EOPNOTSUPP)) => None,
+            Err(_) => Some(Arc::new(Acl::of_nobody())),
+        }
+    }
+
     fn owner_of(other: &Arc<dyn Inode>) -> SysResult<Arc<GoferInode>> {
         downcast::<GoferInode>(other).ok_or(Errno::EXDEV.into())
     }
@@ -486,9 +510,17 @@ impl Inode for GoferInode {
         if self.fs.writable && self.node.get().is_some() {
             let now = self.fs.client.getattr(self.node()?).map_err(fail)?;
             *self.attr.lock() = now;
-            return Ok(attr(&now));
+            return Ok(self.with_acl(&now));
         }
-        Ok(attr(&self.attr.lock()))
+        let known = *self.attr.lock();
+        Ok(self.with_acl(&known))
+    }
+
+    fn access_acl(&self) -> Option<Arc<Acl>> {
+        if self.fs.writable {
+            return self.ask_acl();
+        }
+        self.acl.get_or_init(|| self.ask_acl()).clone()
     }
 
     fn set_attr(&self, set: &SetAttr) -> SysResult<()> {

@@ -10,6 +10,7 @@ use super::gofer::GoferInode;
 use crate::fail::{Fail, SysResult};
 use crate::sync::Lock;
 use crate::task::Task;
+use crate::vfs::acl::Acl;
 use crate::vfs::attr::Attr;
 use crate::vfs::inode::{Inode, Listed, StatFs};
 use rustix::fd::OwnedFd;
@@ -115,6 +116,10 @@ impl Inode for Merged {
 
     fn attr(&self) -> SysResult<Attr> {
         self.upper.attr()
+    }
+
+    fn access_acl(&self) -> Option<Arc<Acl>> {
+        self.upper.access_acl()
     }
 
     fn lookup_free(&self, name: &[u8]) -> SysResult<Arc<dyn Inode>> {

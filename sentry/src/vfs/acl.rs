@@ -48,6 +48,11 @@ pub struct Entry {
 pub struct Acl(Vec<Entry>);
 
 impl Acl {
+    /// Lets nobody in but the owner: for one that cannot be had.
+    pub fn of_nobody() -> Acl {
+        Acl(Vec::new())
+    }
+
     /// From an attribute's value; None for one without entries. `id`: the kernel's id of a user (`true`) or group.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! File attributes.
 
 use crate::vfs::acl::Acl;
+use crate::vfs::inode::Inode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ impl From<Duration> for FileTime {
 }
 
 /// What stat(2) and statx(2) tell of an inode.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Attr {
     /// Device number of the file system, in the kernel's dev_t encoding of stat(2).
     pub dev: u64,
@@ -59,5 +60,34 @@ pub struct Attr {
     /// Birth; None where the file system has none.
     pub btime: Option<FileTime>,
     /// Who may do what, where the mode does not say all of it.
-    pub acl: Option<Arc<Acl>>,
+    pub acl: Option<Access>,
+}
+
+/// An access control list, or who knows whether there is one.
+#[derive(Clone)]
+pub enum Access {
+    /// This one.
+    List(Arc<Acl>),
+    /// Asked when it matters: the host has it ([`Inode::access_acl`]).
+    Of(Arc<dyn Inode>),
+}
+
+impl Access {
+    /// The list, if there is one. For one of the host's that may be a round trip: no lock of
+    /// [`Level::Dir`](crate::sync::Level::Dir) or inner may be held.
+    pub fn list(&self) -> Option<Arc<Acl>> {
+        match self {
+            Access::List(acl) => Some(acl.clone()),
+            Access::Of(inode) => inode.access_acl(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Access::List(acl) => acl.fmt(f),
+            Access::Of(_) => f.write_str("the host's"),
+        }
+    }
 }

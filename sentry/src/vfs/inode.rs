@@ -3,6 +3,7 @@
 use crate::fail::{Fail, SysResult};
 use crate::sync::Lock;
 use crate::task::Task;
+use crate::vfs::acl::Acl;
 use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::FileOps;
 use crate::vfs::path::Path;
@@ -106,6 +107,12 @@ pub trait Inode: Any + Send + Sync {
 
     /// Attributes now.
     fn attr(&self) -> SysResult<Attr>;
+
+    /// The host's access control list of it, with the kernel's ids, if it says more than the mode. One that cannot be had
+    /// is one that lets nobody in.
+    fn access_acl(&self) -> Option<Arc<Acl>> {
+        None
+    }
 
     /// Changes attributes; EPERM by default.
     fn set_attr(&self, set: &SetAttr) -> SysResult<()> {

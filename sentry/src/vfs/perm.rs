@@ -4,7 +4,7 @@ use crate::fail::SysResult;
 use crate::task::Task;
 use crate::task::creds::{Creds, cap};
 use crate::task::userns::Ids;
-use crate::vfs::attr::Attr;
+use crate::vfs::attr::{Access, Attr};
 use crate::vfs::inode::{Inode, SetAttr};
 use std::sync::Arc;
 use syscall_table::abi::{S_IFDIR, S_IFMT, S_IFREG, S_ISGID, S_ISUID, S_ISVTX, S_IXGRP};
@@ -24,24 +24,37 @@ pub fn in_group(creds: &Creds, gid: u32) -> bool {
 
 /// EACCES unless all of `want` is granted.
 pub fn check(creds: &Creds, attr: &Attr, want: u32) -> SysResult<()> {
-    let mode = |shift: u32| (attr.mode >> shift) & want == want;
-    let granted = match &attr.acl {
-        _ if creds.fsuid == attr.uid => mode(6),
-        // Without any bit of the group's class the list grants nothing, and is not looked at.
-        Some(acl) if attr.mode & 0o070 != 0 => acl.grants(creds, attr.gid, want),
-        _ if in_group(creds, attr.gid) => mode(3),
-        _ => mode(0),
+    // A list may have to be asked for.
+    let granted = match attr.acl {
+        Some(_) => overrides(creds, attr, want) || grants(creds, attr, want),
+        None => grants(creds, attr, want) || overrides(creds, attr, want),
     };
-    if granted {
-        return Ok(());
+    if granted { Ok(()) } else { Err(Errno::EACCES.into()) }
+}
+
+fn grants(creds: &Creds, attr: &Attr, want: u32) -> bool {
+    let mode = |shift: u32| (attr.mode >> shift) & want == want;
+    if creds.fsuid == attr.uid {
+        return mode(6);
     }
+    // Without any bit of the group's class the list grants nothing, and is not looked at.
+    let acl = attr.acl.as_ref().filter(|_| attr.mode & 0o070 != 0).and_then(Access::list);
+    match acl {
+        Some(acl) => acl.grants(creds, attr.gid, want),
+        None if in_group(creds, attr.gid) => mode(3),
+        None => mode(0),
+    }
+}
+
+/// Whether capabilities let in whatever the mode says.
+fn overrides(creds: &Creds, attr: &Attr, want: u32) -> bool {
     let is_dir = attr.mode & S_IFMT == S_IFDIR;
     // Root may execute only what somebody may.
     let override_all = creds.capable_of(attr.uid, attr.gid, cap::DAC_OVERRIDE)
         && (want & EXEC == 0 || is_dir || attr.mode & 0o111 != 0);
     let override_read = creds.capable_of(attr.uid, attr.gid, cap::DAC_READ_SEARCH)
         && (want == READ || (is_dir && want & WRITE == 0));
-    if override_all || override_read { Ok(()) } else { Err(Errno::EACCES.into()) }
+    override_all || override_read
 }
 
 /// As [`check`] of `inode` with these attributes, which may let `task` in all the same ([`Inode::admits`]).

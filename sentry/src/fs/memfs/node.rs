@@ -8,7 +8,8 @@ use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
 use crate::task::Task;
 use crate::task::creds::cap;
-use crate::vfs::attr::{Attr, FileTime};
+use crate::vfs::acl;
+use crate::vfs::attr::{Access, Attr, FileTime};
 use crate::vfs::file::FileOps;
 use crate::vfs::inode::{Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs};
 use crate::vfs::perm;
@@ -418,7 +419,11 @@ impl Inode for Node {
         };
         attr.dev = self.dev;
         attr.ino = self.ino;
-        attr.acl = self.xattrs.access_acl();
+        if self.xattrs.own(acl::ACCESS).is_some() {
+            attr.acl = self.xattrs.access_acl().map(Access::List);
+        } else if let Some(lower) = self.lower.as_ref().filter(|_| !lowers && self.kind != S_IFLNK) {
+            attr.acl = Some(Access::Of(lower.clone()));
+        }
         match self.kind {
             S_IFREG => {
                 let own = {
