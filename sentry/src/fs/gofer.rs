@@ -82,6 +82,8 @@ pub struct GoferInode {
     busy: Busy,
     /// On a read-only mount: what was found.
     caps: OnceLock<Option<Vec<u8>>>,
+    /// Of O_TMPFILE, and not linked yet.
+    linkable: AtomicBool,
     acl: OnceLock<Option<Arc<Acl>>>,
     me: Weak<GoferInode>,
 }
@@ -185,9 +187,15 @@ impl GoferFs {
             attached: Lock::new(Level::Inode, None),
             busy: Busy::default(),
             caps: OnceLock::new(),
+            linkable: AtomicBool::new(false),
             acl: OnceLock::new(),
             me: me.clone(),
         })
+    }
+
+    /// Ends what [`GoferInode::watch`] began.
+    pub(crate) fn unwatch(&self, number: i32) -> SysResult<()> {
+        self.client.unwatch(number).map_err(fail)
     }
 
     /// Asks the gofer; when it is full, once more after giving back what nobody uses. No lock of [`Level::Dir`] or
@@ -271,9 +279,9 @@ impl GoferInode {
         self.fs.client.watch(self.node()?, events).map_err(fail)
     }
 
-    /// Ends that.
-    pub(crate) fn unwatch(&self, number: i32) -> SysResult<()> {
-        self.fs.client.unwatch(number).map_err(fail)
+    /// The mount it is of.
+    pub(crate) fn fs(&self) -> &Arc<GoferFs> {
+        &self.fs
     }
 
     /// Set-user-ID and set-group-ID bits that it had when it was last looked at, with the rest of its mode.
@@ -579,18 +587,24 @@ impl Inode for GoferInode {
         Ok(self.fs.inode(step.map_err(fail)?))
     }
 
-    fn tmpfile(&self, owner: NewOwner, _: bool) -> SysResult<Arc<dyn Inode>> {
+    fn tmpfile(&self, owner: NewOwner, linkable: bool) -> SysResult<Arc<dyn Inode>> {
         let flags = protocol::OpenFlags { read: true, write: true, ..Default::default() };
         let (fd, step) = self.fs.client.tmpfile(self.node()?, new_inode(owner), flags).map_err(fail)?;
         let inode = self.fs.inode(step);
         inode.keep(&inode.write_fd, &Arc::new(fd));
+        inode.linkable.store(linkable, Ordering::Relaxed);
         Ok(inode)
+    }
+
+    fn linkable(&self) -> bool {
+        self.linkable.load(Ordering::Relaxed)
     }
 
     fn link(&self, name: &[u8], inode: &Arc<dyn Inode>) -> SysResult<()> {
         let inode = Self::owner_of(inode)?;
         let now = self.fs.client.link(inode.node()?, self.node()?, name).map_err(fail)?;
         *inode.attr.lock() = now;
+        inode.linkable.store(false, Ordering::Relaxed);
         Ok(())
     }
 

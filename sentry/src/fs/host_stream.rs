@@ -226,6 +226,10 @@ impl Inode for HostInode {
 }
 
 impl FileOps for HostStream {
+    fn takes_direct(&self) -> bool {
+        self.host.kind != Kind::Socket
+    }
+
     fn read(&self, cx: &mut Cx, file: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
         cx.wait_on(&self.host.queue, Ready::IN | Ready::RDHUP);
         match self.read_now(buf, offset) {

@@ -44,6 +44,10 @@ pub(crate) fn seek_data_hole(fd: BorrowedFd<'_>, offset: i64, whence: i32) -> Sy
 }
 
 impl FileOps for HostFile {
+    fn takes_direct(&self) -> bool {
+        true
+    }
+
     fn read(&self, _: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
         self.read_at(buf, offset)
     }

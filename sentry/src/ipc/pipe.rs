@@ -328,6 +328,10 @@ impl PipeEnd {
 }
 
 impl FileOps for PipeEnd {
+    fn takes_direct(&self) -> bool {
+        true
+    }
+
     fn read(&self, cx: &mut Cx, file: &File, buf: &mut [u8], _offset: u64) -> SysResult<usize> {
         if buf.is_empty() {
             return Ok(0);

@@ -92,6 +92,9 @@ fn set_flags(cx: &Cx, file: &Arc<File>, fd: i32, flags: i32) -> SysResult {
     if flags & !file.flags() & O_NOATIME != 0 && !owns(cx, file)? {
         return Err(Errno::EPERM.into());
     }
+    if flags & O_DIRECT != 0 && !file.ops.takes_direct() {
+        return Err(Errno::EINVAL.into());
+    }
     let news = flags & !file.flags();
     file.set_flags(flags, CHANGEABLE);
     if news & FASYNC != 0 {

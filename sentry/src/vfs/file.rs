@@ -187,6 +187,11 @@ pub trait FileOps: Any + Send + Sync {
         false
     }
 
+    /// Whether it takes O_DIRECT (EINVAL otherwise).
+    fn takes_direct(&self) -> bool {
+        false
+    }
+
     /// Whether lseek succeeds without a position and gives 0 (what descriptors for events do); ESPIPE otherwise.
     fn seeks_nowhere(&self) -> bool {
         false

@@ -68,8 +68,11 @@ impl Vfs {
         }
         let mut last = walk.to_parent(path)?;
         loop {
-            if last.name.is_empty() || last.name == b"." || last.name == b".." || last.slash {
+            if last.slash && last.is_normal() {
                 return Err(Errno::EISDIR.into());
+            }
+            if !last.is_normal() {
+                return Err(if flags & O_EXCL != 0 { Errno::EEXIST } else { Errno::EISDIR }.into());
             }
             match walk.child(&last.dir, &last.name) {
                 Ok(place) => {
@@ -126,7 +129,10 @@ impl Vfs {
         let inode = dir.inode().tmpfile(owner, flags & O_EXCL == 0)?;
         let name = format!("#{}", inode.attr()?.ino);
         let dentry = dir.dentry.nameless(name.as_bytes(), inode);
-        self.open_place(task, Path { mount: dir.mount, dentry }, flags & !(O_TMPFILE | O_TRUNC), true)
+        let place = Path { mount: dir.mount, dentry };
+        let file = self.open_place(task, place, flags & !(O_TMPFILE | O_TRUNC), true)?;
+        file.set_flags(O_TMPFILE, O_TMPFILE);
+        Ok(file)
     }
 
     /// Makes `last.name` with the umask and the rules of ownership; rights on the directory are checked.
@@ -226,6 +232,9 @@ impl Vfs {
         } else {
             inode.clone().open(task, flags)?
         };
+        if flags & O_DIRECT != 0 && !ops.takes_direct() {
+            return Err(Errno::EINVAL.into());
+        }
         watch::tell_place(&place, IN_OPEN);
         let place_mount = place.mount.clone();
         let kept = flags & !(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC);

@@ -9,9 +9,9 @@
 //! Nobody asks the host for opens, reads, and closes without a change: files that guests have closed stay open for a while.
 
 use crate::fail::SysResult;
-use crate::fs::gofer::GoferInode;
+use crate::fs::gofer::{GoferFs, GoferInode};
 use crate::vfs::dentry::Dentry;
-use crate::vfs::inode::{Inode, downcast};
+use crate::vfs::inode::{Caching, Inode, downcast};
 use crate::vfs::watch;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -55,9 +55,13 @@ struct State {
     /// names.
     watched: HashMap<i32, Vec<Seen>>,
     numbers: HashMap<usize, i32>,
-    /// What guests did: inode, what, name.
-    noted: Vec<(usize, u32, Box<[u8]>)>,
+    /// What guests did: inode, what, name; and when last, by [`State::count`].
+    noted: HashMap<(usize, u32, Box<[u8]>), u64>,
+    count: u64,
 }
+
+/// What the host may say by another of the file's names.
+const OF_FILE: u32 = IN_MODIFY | IN_ATTRIB;
 
 /// Watch, what, cookie, name.
 type Event = (i32, u32, u32, Box<[u8]>);
@@ -65,8 +69,8 @@ type Event = (i32, u32, u32, Box<[u8]>);
 /// What came from the host and is not told yet.
 struct Batch {
     events: Vec<Event>,
-    /// So many of the noted changes were there when it was read.
-    noted: usize,
+    /// What was noted up to then was done before it was read.
+    noted: u64,
 }
 
 #[derive(Default)]
@@ -74,6 +78,8 @@ struct Waiting {
     batch: Option<Batch>,
     touched: HashSet<(i32, Box<[u8]>)>,
     moves: Vec<(u32, u32)>,
+    /// The half of a move that came last: the host's number, where it was, and what.
+    moved: Option<(u32, Arc<Dentry>, Box<[u8]>, Arc<Dentry>)>,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -155,8 +161,10 @@ pub(super) fn look() {
 
 /// A watch of the host, as long as guests need it. Dropped with no lock of [`crate::sync::Level::Dir`] or inner held.
 pub(super) struct Held {
-    file: Arc<GoferInode>,
+    fs: Arc<GoferFs>,
     key: usize,
+    /// Keeps the key from being another inode's, and the inode from nothing: it ends with its last descriptor.
+    _inode: Weak<dyn Inode>,
 }
 
 /// What a watch of a guest needs of the host: nothing unless others may change the file.
@@ -170,13 +178,15 @@ pub(super) fn watch(inode: &Arc<dyn Inode>, dentry: Option<&Arc<Dentry>>) -> Sys
     let places = [Some((inode, dentry)), parent.as_ref().map(|dentry| (&dentry.inode, Some(dentry)))];
     for (inode, dentry) in places.into_iter().flatten() {
         if let Some(file) = downcast::<GoferInode>(inode).filter(|file| file.writable()) {
-            held.push(hold(file, watch::key(inode), dentry)?);
+            held.push(hold(&file, inode, dentry)?);
         }
     }
     Ok(held)
 }
 
-fn hold(file: Arc<GoferInode>, key: usize, dentry: Option<&Arc<Dentry>>) -> SysResult<Held> {
+fn hold(file: &GoferInode, inode: &Arc<dyn Inode>, dentry: Option<&Arc<Dentry>>) -> SysResult<Held> {
+    let key = watch::key(inode);
+    let held = || Held { fs: file.fs().clone(), key, _inode: Arc::downgrade(inode) };
     let setting = SETTING.lock();
     let known = || {
         let mut state = STATE.lock();
@@ -187,7 +197,7 @@ fn hold(file: Arc<GoferInode>, key: usize, dentry: Option<&Arc<Dentry>>) -> SysR
         Some(())
     };
     if known().is_some() {
-        return Ok(Held { file, key });
+        return Ok(held());
     }
     let (number, instance) = file.watch(ASKED)?;
     COUNT.fetch_add(1, SeqCst);
@@ -198,7 +208,7 @@ fn hold(file: Arc<GoferInode>, key: usize, dentry: Option<&Arc<Dentry>>) -> SysR
         let dentry = dentry.map(Arc::downgrade).unwrap_or_default();
         state.watched.entry(number).or_default().push(Seen { key, dentry, count: 1 });
     }
-    let held = Held { file, key };
+    let held = held();
     let first = INSTANCE.set(instance).is_ok();
     drop(setting);
     if first {
@@ -219,7 +229,7 @@ impl Drop for Held {
             COUNT.fetch_sub(1, SeqCst);
             // The host may have ended it.
             if let Some(number) = over {
-                let _ = self.file.unwatch(number);
+                let _ = self.fs.unwatch(number);
             }
         }
     }
@@ -244,32 +254,48 @@ impl State {
         Some(over.then_some(number))
     }
 
+    fn note(&mut self, key: usize, what: u32, name: &[u8]) {
+        self.count = self.count.wrapping_add(1);
+        if self.noted.len() < NOTED {
+            self.noted.insert((key, what & ASKED, name.into()), self.count);
+        }
+    }
+
     fn has_noted(&self, key: usize, what: u32, name: &[u8]) -> bool {
-        self.noted.iter().any(|(k, w, n)| *k == key && w & what & !IN_ISDIR != 0 && **n == *name)
+        self.noted.contains_key(&(key, what & ASKED, Box::from(name)))
+    }
+
+    /// Whether what happened to `name` in the directory was done here. `child`: the inode there.
+    fn is_own(&self, key: usize, what: u32, name: &[u8], child: Option<usize>) -> bool {
+        if self.has_noted(key, what, name) {
+            return true;
+        }
+        // By another name of the file, or one that was taken away since.
+        what & OF_FILE != 0
+            && !name.is_empty()
+            && match child {
+                Some(child) => self.has_noted(child, what, b""),
+                None => [IN_DELETE, IN_MOVED_FROM].iter().any(|gone| self.has_noted(key, *gone, name)),
+            }
     }
 }
 
 /// A guest changed something: what the host says of it is not told again.
-pub(super) fn note(key: usize, what: u32, name: &[u8]) {
-    if COUNT.load(SeqCst) == 0 || what & ASKED == 0 {
+pub(super) fn note(inode: &Arc<dyn Inode>, what: u32, name: &[u8]) {
+    if COUNT.load(SeqCst) == 0 || what & ASKED == 0 || inode.caching() != Caching::Revalidate {
         return;
     }
+    let key = watch::key(inode);
     if let Some(state) = STATE.lock().as_mut()
-        && state.noted.len() < NOTED
-        && state.numbers.contains_key(&key)
+        && (what & OF_FILE != 0 || state.numbers.contains_key(&key))
     {
-        state.noted.push((key, what, name.into()));
+        state.note(key, what, name);
     }
 }
 
 /// The sentry changes attributes of an inode for itself, watched or in a directory that is.
 pub(crate) fn hush(inode: &Arc<dyn Inode>) {
-    if COUNT.load(SeqCst) == 0 {
-        return;
-    }
-    if let Some(state) = STATE.lock().as_mut().filter(|state| state.noted.len() < NOTED) {
-        state.noted.push((watch::key(inode), IN_ATTRIB, Box::default()));
-    }
+    note(inode, IN_ATTRIB, b"");
 }
 
 /// The thread that waits for the host.
@@ -312,7 +338,7 @@ impl Waiting {
             if events.is_empty() {
                 return false;
             }
-            let noted = STATE.lock().as_ref().map_or(0, |state| state.noted.len());
+            let noted = STATE.lock().as_ref().map_or(0, |state| state.count);
             self.batch = Some(Batch { events, noted });
             PERIOD.store(period.wrapping_add(1), SeqCst);
             return true;
@@ -322,9 +348,11 @@ impl Waiting {
         }
         let Some(batch) = self.batch.take() else { return false };
         self.tell(&batch);
+        // Its end may be what is waited for.
+        self.moved = None;
         if let Some(state) = STATE.lock().as_mut() {
             // What was noted later may still come.
-            state.noted.drain(..batch.noted.min(state.noted.len()));
+            state.noted.retain(|_, count| *count > batch.noted);
         }
         TOLD.notify_all();
         true
@@ -352,12 +380,8 @@ impl Waiting {
     ) {
         let dentry = dentry.upgrade();
         let child = dentry.as_ref().filter(|_| !name.is_empty()).and_then(|dentry| dentry.child(name));
-        let own = STATE.lock().as_ref().is_some_and(|state| {
-            let by_child = child.as_ref().is_some_and(|child| {
-                what & (IN_MODIFY | IN_ATTRIB) != 0 && state.has_noted(watch::key(&child.inode), what, b"")
-            });
-            state.has_noted(key, what, name) || by_child
-        });
+        let child_key = child.as_ref().map(|child| watch::key(&child.inode));
+        let own = STATE.lock().as_ref().is_some_and(|state| state.is_own(key, what, name, child_key));
         if own || what & (ASKED & !IN_DELETE_SELF) == 0 {
             return;
         }
@@ -371,6 +395,15 @@ impl Waiting {
         let names = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO;
         if let Some(dentry) = dentry.as_ref().filter(|_| what & names != 0) {
             dentry.doubt(name);
+            match (self.moved.take(), &child) {
+                (Some((number, from, old, moved)), _) if what & IN_MOVED_TO != 0 && number == cookie => {
+                    from.renamed(&old, &moved, dentry, name, false);
+                }
+                (_, Some(child)) if what & IN_MOVED_FROM != 0 => {
+                    self.moved = Some((cookie, dentry.clone(), name.into(), child.clone()));
+                }
+                _ => {}
+            }
         }
         let cookie = if cookie == 0 { 0 } else { self.cookie(cookie) };
         watch::deliver(key, what & (ASKED | IN_ISDIR), cookie, name);

@@ -30,6 +30,8 @@ pub struct Walk<'a> {
     start: Path,
     links: u32,
     resolve: u64,
+    /// The root has been of use: by an absolute path, or `..`.
+    rooted: bool,
     /// What is found will be opened for reading.
     pub(crate) opens: bool,
 }
@@ -85,7 +87,8 @@ impl<'a> Walk<'a> {
             return Err(Errno::EXDEV.into());
         }
         let root = if scoped { start.clone() } else { root };
-        Ok(Walk { vfs, task, creds: task.creds(), root, start, links: 0, resolve, opens: false })
+        let rooted = absolute || scoped;
+        Ok(Walk { vfs, task, creds: task.creds(), root, start, links: 0, resolve, rooted, opens: false })
     }
 
     /// The place that `path` names. `follow`: also through a symbolic link at its end.
@@ -112,6 +115,7 @@ impl<'a> Walk<'a> {
             return Ok(Ok(there));
         }
         let target = self.target(link)?;
+        self.jumps(dir, &target)?;
         match self.run(dir.clone(), &target, false, true)? {
             Ended::At(dir) => Ok(Err(Last { dir, name: Vec::new(), slash: true })),
             Ended::Last(last) => Ok(Err(last)),
@@ -177,6 +181,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             if name == b".." {
+                self.rooted = true;
                 at = self.up(at)?;
                 rest = after;
                 continue;
@@ -193,10 +198,8 @@ impl<'a> Walk<'a> {
                 }
                 // The rest is walked by a call of its own: at most MAX_LINKS deep.
                 let mut target = self.target(&child)?;
+                self.jumps(&at, &target)?;
                 if target.first() == Some(&b'/') {
-                    if self.resolve & RESOLVE_BENEATH != 0 {
-                        return Err(Errno::EXDEV.into());
-                    }
                     at = self.root.clone();
                 }
                 target.extend_from_slice(after);
@@ -208,6 +211,20 @@ impl<'a> Walk<'a> {
             at = child;
             rest = after;
         }
+    }
+
+    /// Whether a link in `at` may lead to `target`. RESOLVE_NO_XDEV refuses the way to the root unless the root is known to be of
+    /// the same mount, and the kernel looks at that only when it needs it (nd_jump_root in fs/namei.c).
+    fn jumps(&mut self, at: &Path, target: &[u8]) -> SysResult<()> {
+        if target.first() != Some(&b'/') {
+            return Ok(());
+        }
+        let leaves = !self.rooted || at.mount.id != self.root.mount.id;
+        if self.resolve & RESOLVE_BENEATH != 0 || self.resolve & RESOLVE_NO_XDEV != 0 && leaves {
+            return Err(Errno::EXDEV.into());
+        }
+        self.rooted = true;
+        Ok(())
     }
 
     fn up(&self, at: Path) -> SysResult<Path> {

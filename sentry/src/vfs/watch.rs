@@ -63,9 +63,8 @@ pub(crate) fn tell(inode: &Arc<dyn Inode>, mask: u32, cookie: u32, name: &[u8]) 
     if COUNT.load(Ordering::Relaxed) == 0 {
         return;
     }
-    let key = key(inode);
-    outside::note(key, mask, name);
-    deliver(key, mask, cookie, name);
+    outside::note(inode, mask, name);
+    deliver(key(inode), mask, cookie, name);
 }
 
 /// Tells the watches of what this is the key of.

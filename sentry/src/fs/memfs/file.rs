@@ -43,6 +43,10 @@ impl MemFile {
 }
 
 impl FileOps for MemFile {
+    fn takes_direct(&self) -> bool {
+        true
+    }
+
     fn read(&self, _: &mut Cx, file: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
         let count = self.read_at(buf, offset)?;
         if !buf.is_empty() && file.flags() & O_NOATIME == 0 {
