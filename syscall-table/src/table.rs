@@ -283,7 +283,7 @@ macro_rules! for_each_syscall {
             [251, ioprio_set, (which: IoprioWhich, who: Pid, ioprio: i32), Partial(setpriority::ioprio_set), "kept and answered, without effect on the host"],
             [252, ioprio_get, (which: IoprioWhich, who: Pid), Partial(setpriority::ioprio_get), "kept and answered, without effect on the host"],
             [253, inotify_init, (), Full(inotify::inotify_init), ""],
-            [254, inotify_add_watch, (fd: Fd, pathname: Path, mask: InotifyMask), Partial(inotify::inotify_add_watch), "changes made inside"],
+            [254, inotify_add_watch, (fd: Fd, pathname: Path, mask: InotifyMask), Partial(inotify::inotify_add_watch), "no opens, reads and closes without a change made outside"],
             [255, inotify_rm_watch, (fd: Fd, wd: i32), Full(inotify::inotify_rm_watch), ""],
             [256, migrate_pages, (pid: Pid, maxnode: u64, old_nodes: Addr, new_nodes: Addr), Missing, ""],
             [257, openat, (dirfd: DirFd, path: Path, flags: OpenFlags, mode: Mode), Partial(open::openat), "O_DIRECT has no effect"],

@@ -9,7 +9,8 @@ cases![
     trailing_slash, bad_pointer, bad_dirfd, relative_to_dirfd, absolute_ignores_dirfd, dirfd_not_directory, cloexec, nonblock,
     append_flag_shows, access_mode_three, lowest_free, umask_applies, special_bits, creat_call, tmpfile, tmpfile_linked, tmpfile_needs_write,
     no_permission, create_read_only_dir_mode, sync_flags_show, noatime_shows, direct_is_taken_or_einval, too_many_files, dup_slash_and_dots,
-    proc_self_fd_reopen, dev_fd, path_flag_operations, openat2_basic, openat2_errors, openat2_resolve, legacy_open_call, fifo_nonblock, socket_file
+    proc_self_fd_reopen, dev_fd, path_flag_operations, openat2_basic, openat2_errors, openat2_resolve, openat2_no_xdev,
+    direct_kinds, excl_of_dots, listed_without_search, legacy_open_call, fifo_nonblock, socket_file
 ];
 
 fn missing() {
@@ -548,4 +549,65 @@ fn socket_file() {
     let fd = ok(t.open("s", O_PATH));
     eq(stat_fd(fd).st_mode & S_IFMT, S_IFSOCK);
     ok(sys!(SYS_close, fd));
+}
+
+/// An absolute link leads to the root's mount, of which the kernel knows only when something led there before.
+fn openat2_no_xdev() {
+    let t = Tmp::new();
+    ok(sys!(SYS_mkdirat, AT_FDCWD, t.path("d"), 0o755));
+    ok(sys!(SYS_symlinkat, c"/proc/version", AT_FDCWD, t.path("far")));
+    ok(sys!(SYS_symlinkat, c"/", AT_FDCWD, t.path("d/root")));
+    let d = ok(sys!(SYS_openat, AT_FDCWD, t.path(""), O_PATH));
+    for path in [c"far", c"d/root", c"d/../d/../far"] {
+        err(open2(d, path, O_PATH, 0, RESOLVE_NO_XDEV), EXDEV);
+        shut([ok(open2(d, path, O_PATH, 0, 0)) as i32]);
+    }
+    shut([ok(open2(d, c"d/..", O_PATH, 0, RESOLVE_NO_XDEV)) as i32, d as i32]);
+}
+
+/// O_DIRECT is for regular files of file systems, and for pipes.
+fn direct_kinds() {
+    let t = Tmp::new();
+    ok(sys!(SYS_mkdirat, AT_FDCWD, t.path("d"), 0o755));
+    ok(sys!(SYS_mknodat, AT_FDCWD, t.path("ff"), S_IFIFO | 0o600, 0));
+    for path in [t.path("d"), t.path("ff"), c"/dev/null", c"/dev/zero", c"/proc/self/status", c"/proc"] {
+        err(sys!(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECT | O_NONBLOCK), EINVAL);
+        let plain = ok(sys!(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK)) as i32;
+        // What is a pipe once it is open takes packets.
+        let want = if path == t.path("ff") { 0 } else { -i64::from(EINVAL) };
+        eq(sys!(SYS_fcntl, plain, F_SETFL, O_DIRECT), want);
+        shut([plain]);
+        shut([ok(sys!(SYS_openat, AT_FDCWD, path, O_PATH | O_DIRECT)) as i32]);
+    }
+    let mut ends = [0i32; 2];
+    ok(sys!(SYS_pipe2, &mut ends, 0));
+    eq(sys!(SYS_fcntl, ends[0], F_SETFL, O_DIRECT), 0);
+    shut(ends);
+    let event = ok(sys!(SYS_eventfd2, 0, 0)) as i32;
+    err(sys!(SYS_fcntl, event, F_SETFL, O_DIRECT), EINVAL);
+    shut([event]);
+}
+
+fn excl_of_dots() {
+    let t = Tmp::new();
+    let d = ok(sys!(SYS_openat, AT_FDCWD, t.path(""), O_PATH));
+    for path in [c".", c"..", c"/"] {
+        err(sys!(SYS_openat, d, path, O_CREAT | O_EXCL, 0o600), EEXIST);
+        err(sys!(SYS_openat, d, path, O_CREAT, 0o600), EISDIR);
+    }
+    // It says so later.
+    let fd = ok(sys!(SYS_openat, d, c".", O_TMPFILE | O_RDWR, 0o600)) as i32;
+    eq(sys!(SYS_fcntl, fd, F_GETFL) & i64::from(O_TMPFILE), i64::from(O_TMPFILE));
+    shut([fd, d as i32]);
+}
+
+/// Who may read a directory but not search it may list it.
+fn listed_without_search() {
+    let t = Tmp::new();
+    ok(sys!(SYS_mkdirat, AT_FDCWD, t.path("d"), 0o755));
+    shut([t.file("d/f", b"")]);
+    ok(sys!(SYS_chmod, t.path("d"), 0o444));
+    let names: Vec<_> = std::fs::read_dir(t.path("d").to_str().expect("a name")).expect("list").flatten().collect();
+    eq(names.len(), 1);
+    ok(sys!(SYS_chmod, t.path("d"), 0o755));
 }

@@ -186,8 +186,40 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-const CHECKS: &[(&str, Check)] =
-    &[("told_of_changes_outside", told_of_changes_outside), ("lists_of_the_host", lists_of_the_host)];
+/// Files without a name where changes pass through, and a directory that can be read but not searched.
+const NAMELESS: &str = r#"
+import errno, os, sys
+os.chdir(sys.argv[1])
+for more in [0, os.O_EXCL]:
+    fd = os.open(".", os.O_TMPFILE | os.O_RDWR | more, 0o644)
+    os.write(fd, b"text")
+    try:
+        os.link("/proc/self/fd/%d" % fd, "named%d" % more, follow_symlinks=True)
+        print(os.fstat(fd).st_nlink, os.path.getsize("named%d" % more))
+    except OSError as e:
+        print(errno.errorcode[e.errno])
+os.mkdir("d"); open("d/f", "w").close(); os.chmod("d", 0o444)
+print(os.listdir("d"))
+os.chmod("d", 0o755)
+"#;
+
+fn files_without_a_name(c: &Ctx) -> Result<(), Failed> {
+    let look = |place: Place| {
+        let s = Scratch::new(c);
+        let t = s.path("t");
+        native(c, &format!("mkdir {t}"));
+        run(&mut command(place, c.who, &["--write", &t], &["python3", "-c", NAMELESS, &t]), LIMIT, b"")
+    };
+    let want = look(Place::Native);
+    expect(&want, 0, "1 4\nENOENT\n['f']\n")?;
+    expect(&look(Place::Inside(c.platform)), 0, &want.out())
+}
+
+const CHECKS: &[(&str, Check)] = &[
+    ("files_without_a_name", files_without_a_name),
+    ("told_of_changes_outside", told_of_changes_outside),
+    ("lists_of_the_host", lists_of_the_host),
+];
 
 fn main() {
     let args = Arguments::from_args();

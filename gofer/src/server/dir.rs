@@ -89,7 +89,7 @@ impl Server {
         let dir = self.nodes.dir(id)?;
         let fd = match self.streams.take(id, cursor) {
             Some(fd) => fd,
-            None => open_at(&dir, cursor)?,
+            None => self.open_at(&dir, cursor)?,
         };
         let mut page = DirPage { entries: Vec::new(), next: None };
         let complete = read_page(&fd, &mut page.entries)?;
@@ -153,6 +153,20 @@ impl Server {
         }
     }
 
+    fn open_at(&self, dir: &Node, cursor: u64) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = match openat2(dir, c".", flags, Mode::empty(), BENEATH) {
+            // Who may read but not search a directory may list it.
+            Err(Errno::ACCESS) => self.self_fds.reopen(dir, OFlags::RDONLY | OFlags::DIRECTORY)?,
+            other => other?,
+        };
+        if cursor != 0 {
+            i64::try_from(cursor).map_err(|_| Errno::INVAL)?;
+            seek(&fd, SeekFrom::Start(cursor))?;
+        }
+        Ok(fd)
+    }
+
     fn fill_attrs(
         &self,
         dir: &Node,
@@ -211,16 +225,6 @@ impl Foreign {
             entry.attr = Some(self.attr);
         }
     }
-}
-
-fn open_at(dir: &Node, cursor: u64) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = openat2(dir, c".", flags, Mode::empty(), BENEATH)?;
-    if cursor != 0 {
-        i64::try_from(cursor).map_err(|_| Errno::INVAL)?;
-        seek(&fd, SeekFrom::Start(cursor))?;
-    }
-    Ok(fd)
 }
 
 /// Reads entries until the page is full and no entry that was read is left out. True at the directory's end.
