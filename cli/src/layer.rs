@@ -109,6 +109,21 @@ impl Outputs {
         export.chain(commit).collect()
     }
 
+    /// The sentry ended before it had written all: takes back what it began. Lines for standard error, of what is not done.
+    pub fn lost(&mut self) -> Vec<String> {
+        let export = self.export.iter().map(|file| {
+            // Half a layer must not look like one.
+            let emptied = file.set_len(0).map_or_else(
+                |e| format!("what is there is not whole: {e}"),
+                |()| "nothing was written".into(),
+            );
+            format!("--export: {emptied}")
+        });
+        let commits = self.commits.iter().filter(|commit| matches!(commit.archive, Archive::Spool(_)));
+        let commits = commits.map(|c| format!("{}: {}: nothing was changed", c.option, c.name.display()));
+        export.chain(commits).collect()
+    }
+
     fn checkpoint(&self) -> Option<&Arc<Checkpoint>> {
         self.commits.iter().find_map(|commit| match &commit.archive {
             Archive::Spool(_) => None,

@@ -194,6 +194,9 @@ impl Run {
                 Err(text) => failed = failed.or(Some(text)),
             }
         }
+        if result.is_err() && !self.written {
+            self.outputs.lost().iter().for_each(|line| say(&format!("lazaret: {line}\n")));
+        }
         let code = result?;
         failed.map_or(Ok(code), Err)
     }

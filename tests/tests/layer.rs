@@ -217,6 +217,48 @@ fn interrupted(c: &Ctx) -> Result<(), Failed> {
     }
 }
 
+/// A signal to lazaret ends the program, and what it did is there; nothing is there by halves when lazaret is killed, and it
+/// says so if it can.
+fn lazaret_is_killed(c: &Ctx) -> Result<(), Failed> {
+    let ends =
+        [(libc::SIGTERM, true, Some(143)), (libc::SIGKILL, false, Some(125)), (libc::SIGKILL, true, None)];
+    for (signal, launcher, end) in ends {
+        let s = Scratch::new(c);
+        let (t, layer) = (tree(c, &s)?, s.path("l.tar"));
+        let before = native(c, &format!("cd {t}; {LOOK}; ls -A"));
+        let options =
+            ["--diff", "--export", &layer, "--commit", &format!("{t}:{t}"), "--write", &s.path("u")];
+        let script = format!("echo x >{t}/new; echo ready >{}; exec sleep 60", s.path("u/ready"));
+        let argv = ["/bin/sh", "-c", &script];
+        let child = Beside::start(&mut command(Place::Inside(c.platform), c.who, &options, &argv));
+        if !support::until(LIMIT, || Path::new(&s.path("u/ready")).exists()) {
+            return Err("it did not start".into());
+        }
+        let mut child = child;
+        let pid = child.child().id();
+        let dies = if launcher { pid } else { sentry(pid)? };
+        unsafe { libc::kill(dies as i32, signal) };
+        let o = child.finish(LIMIT);
+        let (names, after) =
+            (native(c, &format!("tar tf {layer}")), native(c, &format!("cd {t}; {LOOK}; ls -A")));
+        let kept = signal == libc::SIGTERM;
+        let told = match (kept, launcher) {
+            (true, _) => o.err() == format!("A {t}/new\n"),
+            (false, true) => true,
+            _ => ["--export: nothing was written", "nothing was changed"]
+                .iter()
+                .all(|line| o.err().contains(line)),
+        };
+        if o.code() != end || !told || kept != names.contains("/t/new\n") || kept != (after != before) {
+            return Err(fail(&format!("signal {signal}: {names} {after}"), &o));
+        }
+        if !kept && fs::metadata(&layer)?.len() != 0 {
+            return Err("half a layer".into());
+        }
+    }
+    Ok(())
+}
+
 /// Takes commands and answers each: `HOW take|try|drop`; `wait` answers when it has it.
 const LOCKER: &str = r#"
 import fcntl, struct, sys
@@ -530,6 +572,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("names_of_one_file", names_of_one_file),
     ("upper_is_kept", upper_is_kept),
     ("interrupted", interrupted),
+    ("lazaret_is_killed", lazaret_is_killed),
     ("kept_when_killed", kept_when_killed),
     ("runs_beside_each_other", runs_beside_each_other),
     ("locks_meet", locks_meet),
