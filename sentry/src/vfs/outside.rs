@@ -199,7 +199,8 @@ fn hold(file: &GoferInode, inode: &Arc<dyn Inode>, dentry: Option<&Arc<Dentry>>)
     if known().is_some() {
         return Ok(held());
     }
-    let (number, instance) = file.watch(ASKED)?;
+    // Files that were removed here are changed by names that they had.
+    let (number, instance) = file.watch(ASKED | IN_EXCL_UNLINK)?;
     COUNT.fetch_add(1, SeqCst);
     {
         let mut state = STATE.lock();
@@ -386,7 +387,7 @@ impl Waiting {
             return;
         }
         let file = (number, Box::from(name));
-        if what & (IN_MODIFY | IN_CREATE | IN_ATTRIB) != 0 && self.touched.len() < TOUCHED {
+        if what & (IN_MODIFY | IN_CREATE) != 0 && self.touched.len() < TOUCHED {
             self.touched.insert(file);
         } else if what & IN_CLOSE_WRITE != 0 && !self.touched.remove(&file) {
             // The sentry's own, of a file that guests have closed before.
@@ -412,7 +413,10 @@ impl Waiting {
             (Some(child), _) if what & (IN_DELETE | IN_MOVED_TO) != 0 => {
                 gone(child, what & IN_DELETE != 0 && what & IN_ISDIR != 0);
             }
-            (None, Some(dentry)) if what & IN_ATTRIB != 0 && name.is_empty() => gone(dentry, false),
+            // By a name in a directory that is not watched.
+            (None, Some(dentry)) if what & IN_ATTRIB != 0 && name.is_empty() && !in_watched(&dentry) => {
+                gone(dentry, false);
+            }
             _ => {}
         }
     }
@@ -435,6 +439,12 @@ fn seen(number: i32) -> Vec<(usize, Weak<Dentry>)> {
     let state = STATE.lock();
     let all = state.as_ref().and_then(|state| state.watched.get(&number));
     all.into_iter().flatten().map(|seen| (seen.key, seen.dentry.clone())).collect()
+}
+
+fn in_watched(dentry: &Dentry) -> bool {
+    let parent = dentry.parent().map(|parent| watch::key(&parent.inode));
+    let state = STATE.lock();
+    parent.is_some_and(|key| state.as_ref().is_some_and(|state| state.numbers.contains_key(&key)))
 }
 
 /// If the last name of a watched inode was removed outside, it ends when nobody has it open. `surely`: it has none.
