@@ -84,11 +84,12 @@ mod held {
     impl Held {
         #[track_caller]
         pub(super) fn enter(level: Level, peer: bool) -> Held {
+            let at = std::panic::Location::caller();
             HELD.with_borrow_mut(|held| {
                 if let Some(top) = held.iter().max() {
                     assert!(
                         level > *top || (peer && level == *top),
-                        "lock order: taking {level:?} while holding {held:?}"
+                        "lock order: taking {level:?} while holding {held:?}, at {at}"
                     );
                 }
                 held.push(level);

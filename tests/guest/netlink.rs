@@ -5,7 +5,8 @@ use libc::*;
 
 cases![
     open_errors, names_and_ports, type_and_protocol, link_of_lo, link_errors, addresses_of_lo, routes, unknown_request, acknowledgement,
-    other_ports, poll_and_peek, diag_of_a_listener, interface_requests, interface_errors, interface_list
+    other_ports, between_sockets, one_list_at_a_time, answers_without_a_reader, poll_and_peek, diag_of_a_listener, users_in_a_namespace,
+    interface_requests, interface_errors, interface_list
 ];
 
 const NLM_REQUEST: u16 = 1;
@@ -210,6 +211,83 @@ fn other_ports() {
     shut([fd]);
 }
 
+/// All messages that can be received now: kind, errno of those that have one.
+fn rest(fd: i32) -> Vec<(u16, i32)> {
+    let mut out = Vec::new();
+    let mut b = vec![0u8; 65536];
+    loop {
+        let n = sys!(SYS_recvfrom, fd, &mut b[..], b.len(), MSG_DONTWAIT, 0, 0);
+        let Ok(n) = usize::try_from(n) else {
+            eq(n, -i64::from(EAGAIN));
+            return out;
+        };
+        let mut rest = &b[..n];
+        while rest.len() >= 20 {
+            let len = u32::from_ne_bytes(rest[..4].try_into().unwrap()) as usize;
+            let kind = u16::from_ne_bytes(rest[4..6].try_into().unwrap());
+            let value = i32::from_ne_bytes(rest[16..20].try_into().unwrap());
+            out.push((kind, if kind == NLMSG_ERROR as u16 { -value } else { 0 }));
+            rest = &rest[len.next_multiple_of(4).min(rest.len())..];
+        }
+    }
+}
+
+fn between_sockets() {
+    let (a, b) = (netlink(), netlink());
+    let m = message(RTM_GETLINK, NLM_REQUEST, &[0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    ok(sys!(SYS_bind, a, &sockaddr(0, 0), 12));
+    ok(sys!(SYS_bind, b, &sockaddr(0, 4), 12));
+    let to_port = || sys!(SYS_sendto, a, &m[..], m.len(), 0, &sockaddr(port(b), 0), 12);
+    let to_group = || sys!(SYS_sendto, a, &m[..], m.len(), 0, &sockaddr(0, 4), 12);
+    if sys!(SYS_geteuid) == 0 {
+        let len = m.len() as i64;
+        for (sent, to) in [(to_port(), 0), (to_group(), 4)] {
+            eq(sent, len);
+            let (mut from, mut n, mut bytes) = ([0u8; 12], 12u32, [0u8; 64]);
+            eq(sys!(SYS_recvfrom, b, &mut bytes, 64, MSG_DONTWAIT, &mut from, &mut n), len);
+            eq((&bytes[..m.len()], from), (&m[..], sockaddr(port(a), to)));
+        }
+        // What is for a group is for the kernel too.
+        eq(rest(a), vec![(16, 0)]);
+        eq(rest(b), vec![]);
+    } else {
+        err(to_port(), EPERM);
+        err(to_group(), EPERM);
+        err(sys!(SYS_connect, a, &sockaddr(0, 4), 12), EPERM);
+    }
+    shut([a, b]);
+}
+
+fn one_list_at_a_time() {
+    let fd = netlink();
+    let m = message(RTM_GETLINK, NLM_REQUEST | DUMP, &[0; 16]);
+    for _ in 0..3 {
+        ok(sys!(SYS_sendto, fd, &m[..], m.len(), 0, 0, 0));
+    }
+    let of = |kind: i32| rest(fd).into_iter().filter(|(k, _)| i32::from(*k) == kind).map(|(_, e)| e).collect::<Vec<_>>();
+    eq(of(NLMSG_ERROR), vec![EBUSY; 2]);
+    ok(sys!(SYS_sendto, fd, &m[..], m.len(), 0, 0, 0));
+    eq(of(NLMSG_DONE), vec![0]);
+    shut([fd]);
+}
+
+fn answers_without_a_reader() {
+    let fd = netlink();
+    let m = message(RTM_GETLINK, NLM_REQUEST | NLM_ACK, &[0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    for _ in 0..1000 {
+        ok(sys!(SYS_sendto, fd, &m[..], m.len(), 0, 0, 0));
+    }
+    // The reader is told once that there is no room, and finds what came before.
+    err(sys!(SYS_recvfrom, fd, &mut [0u8; 8], 8, MSG_DONTWAIT, 0, 0), ENOBUFS);
+    let found = rest(fd).len();
+    check((20..1000).contains(&found), "some are lost");
+    // As many requests as one message has.
+    let many = m.repeat(40);
+    eq(sys!(SYS_sendto, fd, &many[..], many.len(), 0, 0, 0), many.len() as i64);
+    eq(rest(fd).len(), 80);
+    shut([fd]);
+}
+
 fn poll_and_peek() {
     let fd = netlink();
     err(sys!(SYS_recvfrom, fd, &mut [0u8; 8], 8, MSG_DONTWAIT, 0, 0), EAGAIN);
@@ -250,6 +328,37 @@ fn diag_of_a_listener() {
     // Connections that wait, and how many may.
     eq(&row[56..64], [0, 0, 0, 0, 7, 0, 0, 0]);
     shut([fd as i32, l]);
+}
+
+fn users_in_a_namespace() {
+    in_child(|| {
+        if space::is_root() {
+            ok(sys!(SYS_setresuid, 64321, 64321, 64321));
+            // Its files in /proc are its own again.
+            ok(sys!(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0));
+        }
+        let uid = sys!(SYS_getuid) as u32;
+        let l = ok(sys!(SYS_socket, AF_INET, SOCK_STREAM, 0)) as i32;
+        ok(sys!(SYS_listen, l, 1));
+        let mut a = [0u8; 16];
+        ok(sys!(SYS_getsockname, l, &mut a, &mut 16u32));
+        let own = format!(":{:04X}", u16::from_be_bytes([a[2], a[3]]));
+        let shown = || {
+            let fd = ok(sys!(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG)) as i32;
+            let body = [&[AF_INET as u8, IPPROTO_TCP as u8, 0, 0][..], &(1u32 << 10).to_ne_bytes(), &[0; 48]].concat();
+            let found = ask(fd, 20, DUMP, &body);
+            shut([fd]);
+            let row = found.iter().find(|(_, b)| b[4..6] == a[2..4]);
+            let told = row.map(|(_, row)| u32::from_ne_bytes(row[64..68].try_into().unwrap()));
+            let text = std::fs::read_to_string("/proc/net/tcp").expect("/proc/net/tcp");
+            let fields = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            let row = text.lines().map(fields).find(|f| f[1].ends_with(&own)).expect("the listener");
+            (told.unwrap_or(row[7].parse().unwrap()), row[7].parse().unwrap())
+        };
+        eq(shown(), (uid, uid));
+        space::become_root();
+        eq(shown(), (0, 0));
+    });
 }
 
 fn request(name: &[u8]) -> [u8; 40] {

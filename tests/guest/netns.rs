@@ -292,17 +292,24 @@ fn sockets_stay() {
         let (l, p) = (tcp(), pipe_pair());
         ok(bind(l, &v4(LO, 7001)));
         ok(sys!(SYS_listen, l, 1));
-        ok(sys!(SYS_unshare, CLONE_NEWNET));
-        // The listener goes on, for those who are in its network.
+        // It stays in the first network, and connects when the other has left.
         let pid = child(|| {
             let mut byte = [0u8; 1];
-            sys!(SYS_read, p[0], &mut byte, 1);
+            eq(sys!(SYS_read, p[0], &mut byte, 1), 1);
+            let c = tcp();
+            ok(connect(c, &v4(LO, 7001)));
+            eq(sys!(SYS_write, c, b"y", 1), 1);
             0
         });
+        ok(sys!(SYS_unshare, CLONE_NEWNET));
         err(connect(tcp(), &v4(LO, 7001)), ENETUNREACH);
-        shut([l]);
-        sys!(SYS_write, p[1], b"x", 1);
+        eq(sys!(SYS_write, p[1], b"x", 1), 1);
+        // The listener goes on, for those who are in its network.
+        let s = ok(sys!(SYS_accept, l, 0, 0)) as i32;
+        let mut byte = [0u8; 1];
+        eq((sys!(SYS_read, s, &mut byte, 1), byte), (1, *b"y"));
         exits(pid, 0);
+        shut([l, s, p[0], p[1]]);
     });
 }
 

@@ -8,7 +8,7 @@ use libc::*;
 
 cases![
     peer_pidfd, peer_pidfd_errors, peer_pidfd_of_listener, pass_pidfd, pass_pidfd_cut, pass_rights, peer_groups, ids_in_a_namespace, signal_ids,
-    ipc_ids, forged, cycle_of_two, cycle_of_one, chain, cycle_in_backlog, cycle_that_is_reached, thousands, too_many
+    ipc_ids, late_pidfd, late_creds, unglued, tcp_creds, end_of_message, reset_of_messages, received_meanwhile, forged, cycle_of_two, cycle_of_one, chain, cycle_in_backlog, cycle_that_is_reached, thousands, too_many
 ];
 
 const SO_PASSPIDFD: i32 = 76;
@@ -166,6 +166,143 @@ fn pass_pidfd_cut() {
     let (n, list, flags) = receive(p[0], 16);
     eq((n, list.len(), flags & MSG_CTRUNC), (1, 0, MSG_CTRUNC));
     shut(p);
+}
+
+fn late_pidfd() {
+    for kind in [SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET] {
+        let p = pair(kind);
+        eq(sys!(SYS_write, p[1], b"x", 1), 1);
+        need_pass_pidfd(p[0]);
+        // Nobody wanted to know when it was sent.
+        let (n, list, flags) = receive(p[0], 256);
+        eq((n, list.len(), flags), (1, 0, 0));
+        shut(p);
+    }
+}
+
+fn late_creds() {
+    let me = [std::process::id(), sys!(SYS_getuid) as u32, sys!(SYS_getgid) as u32];
+    let bytes = |c: [u32; 3]| c.iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>();
+    for kind in [SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET] {
+        let p = pair(kind);
+        eq(sys!(SYS_write, p[1], b"x", 1), 1);
+        ok(set(p[0], SO_PASSCRED, 1));
+        eq(receive(p[0], 256).1, vec![(SCM_CREDENTIALS, bytes([0, 65534, 65534]))]);
+        ok(set(p[0], SO_PASSCRED, 0));
+        // The sender's own wish will do.
+        ok(set(p[1], SO_PASSCRED, 1));
+        eq(sys!(SYS_write, p[1], b"x", 1), 1);
+        ok(set(p[0], SO_PASSCRED, 1));
+        eq(receive(p[0], 256).1, vec![(SCM_CREDENTIALS, bytes(me))]);
+        shut(p);
+    }
+}
+
+/// Bytes of two writers come together only to a reader that does not ask who they are from.
+fn unglued() {
+    let p = pair(SOCK_STREAM);
+    let both = || {
+        eq(sys!(SYS_write, p[1], b"a", 1), 1);
+        in_child(|| eq(sys!(SYS_write, p[1], b"b", 1), 1));
+    };
+    both();
+    eq(receive(p[0], 256).0, 2);
+    ok(set(p[0], SO_PASSCRED, 1));
+    both();
+    let (one, two) = (receive(p[0], 256), receive(p[0], 256));
+    eq((one.0, two.0), (1, 1));
+    check(int(&one.1[0].1) != int(&two.1[0].1), "two processes");
+    shut(p);
+}
+
+fn tcp_creds() {
+    let l = ok(sys!(SYS_socket, AF_INET, SOCK_STREAM, 0)) as i32;
+    ok(sys!(SYS_listen, l, 1));
+    let mut a = [0u8; 16];
+    ok(sys!(SYS_getsockname, l, &mut a, &mut 16u32));
+    let c = ok(sys!(SYS_socket, AF_INET, SOCK_STREAM, 0)) as i32;
+    ok(sys!(SYS_connect, c, &a, 16));
+    let s = ok(sys!(SYS_accept, l, 0, 0)) as i32;
+    for fd in [l, c, s] {
+        eq(creds(fd), [0, u32::MAX, u32::MAX]);
+    }
+    shut([l, c, s]);
+}
+
+fn end_of_message() {
+    let p = pair(SOCK_SEQPACKET);
+    for flags in [0, MSG_EOR] {
+        eq(sys!(SYS_sendto, p[1], b"xyz", 3, flags, 0, 0), 3);
+        eq((receive(p[0], 0).0, receive(p[0], 0).0), (3, -i64::from(EAGAIN)));
+        eq(sys!(SYS_sendto, p[1], b"xyz", 3, flags, 0, 0), 3);
+        eq(receive(p[0], 0).2, 0);
+    }
+    shut(p);
+}
+
+fn reset_of_messages() {
+    let left = || {
+        let p = pair(SOCK_SEQPACKET);
+        eq((sys!(SYS_write, p[0], b"x", 1), sys!(SYS_write, p[1], b"y", 1)), (1, 1));
+        shut([p[1]]);
+        p[0]
+    };
+    let fd = left();
+    let send = |fd: i32| sys!(SYS_sendto, fd, b"z", 1, MSG_NOSIGNAL, 0, 0);
+    let recv = |fd: i32| sys!(SYS_recvfrom, fd, &mut [0u8; 4], 4, MSG_DONTWAIT, 0, 0);
+    err(send(fd), ECONNRESET);
+    err(send(fd), EPIPE);
+    eq((recv(fd), recv(fd)), (1, 0));
+    shut([fd]);
+    let fd = left();
+    // The error is told before what came.
+    err(recv(fd), ECONNRESET);
+    eq((recv(fd), recv(fd)), (1, 0));
+    err(send(fd), EPIPE);
+    shut([fd]);
+}
+
+/// Sockets that go from one to the other, while others are closed in cycles: nothing in them is lost.
+fn received_meanwhile() {
+    let take = |fd: i32| {
+        let (n, list, _) = receive(fd, 64);
+        eq((n, list.len()), (1, 1));
+        int(&list[0].1)
+    };
+    let pid = child(|| {
+        loop {
+            let p = pair(SOCK_STREAM);
+            send_fd(p[0], p[0]);
+            send_fd(p[1], p[1]);
+            shut(p);
+        }
+    });
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(2);
+    let pairs: Vec<_> = (0..8).map(|_| pair(SOCK_STREAM)).collect();
+    while std::time::Instant::now() < end {
+        // A pipe in the last of a row of sockets, each only in the one before.
+        let r = pipe_pair();
+        let row: Vec<_> = (0..6).map(|_| pair(SOCK_STREAM)).collect();
+        eq(send_fd(row[5][0], r[1]), 1);
+        for i in (0..5).rev() {
+            eq(send_fd(row[i][0], row[i + 1][1]), 1);
+        }
+        eq(send_fd(pairs[0][0], row[0][1]), 1);
+        shut(row.into_iter().flatten().chain([r[1]]));
+        let mut fd = pairs[0][1];
+        for i in 0..7 {
+            let next = take(fd);
+            if i > 0 {
+                shut([fd]);
+            }
+            fd = next;
+        }
+        eq(sys!(SYS_write, fd, b"x", 1), 1);
+        shut([fd, r[0]]);
+    }
+    sys!(SYS_kill, pid, SIGKILL);
+    reap(pid);
+    shut(pairs.into_iter().flatten());
 }
 
 fn pass_rights() {
@@ -399,17 +536,25 @@ fn cycle_that_is_reached() {
 }
 
 fn thousands() {
-    // More than there would be room for.
-    for _ in 0..5000 {
-        let p = pair(SOCK_STREAM);
-        let r = send_fd(p[0], p[0]);
-        if r != 1 {
-            err(r, ETOOMANYREFS);
-            // Linux looks for them somewhat later.
-            sleep_ms(10);
+    // More than may be on their way at once: the last goes only if those before were found.
+    in_child(|| {
+        if is_root() {
+            ok(sys!(SYS_setresuid, 64322, 64322, 64322));
         }
-        shut(p);
-    }
+        let most = 256u64;
+        ok(sys!(SYS_prlimit64, 0, RLIMIT_NOFILE, &[most, most], 0));
+        let mut late = 0;
+        for _ in 0..20 * most {
+            let p = pair(SOCK_STREAM);
+            while send_fd(p[0], p[0]) != 1 {
+                // Linux looks for them somewhat later.
+                late += 1;
+                check(late < 5000, "they are found");
+                sleep_ms(1);
+            }
+            shut(p);
+        }
+    });
 }
 
 fn too_many() {

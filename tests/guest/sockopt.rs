@@ -1,13 +1,14 @@
 //! Each option of getsockopt(2) and setsockopt(2) that is a number: its first value, what it takes, what it answers short
 //! lengths with; and those that are more than a number. socket(7), tcp(7), ip(7), ipv6(7), udp(7), unix(7), netlink(7).
 
+use guest_tests::space::become_root;
 use guest_tests::*;
 use libc::*;
 
 cases![
     general, general_unix, general_netlink, tcp_numbers, ip_numbers, ip_numbers_of_tcp, ipv6_numbers, udp_numbers, netlink_numbers, levels, rights,
     buffers, low_water, linger_and_times, names_and_lists, cookies, meminfo, deferred_seconds, udp_cork, udp_more, mtu, original_address, time_new,
-    netlink_groups, bound_address
+    netlink_groups, bound_address, rights_in_a_namespace
 ];
 
 /// What a set is answered with, and what is read then; None: the same as before.
@@ -309,6 +310,28 @@ fn rights() {
     }
 }
 
+/// What costs everybody asks for rights over the machine, what concerns a network for rights over it.
+fn rights_in_a_namespace() {
+    in_child(|| {
+        become_root();
+        ok(sys!(SYS_unshare, CLONE_NEWNET));
+        let fd = socket(AF_INET, SOCK_DGRAM);
+        err(set(fd, SOL_SOCKET, SO_DEBUG, 1), EACCES);
+        err(set(fd, SOL_SOCKET, SO_SNDBUFFORCE, 100_000), EPERM);
+        err(set(fd, SOL_SOCKET, SO_RCVBUFFORCE, 100_000), EPERM);
+        eq((set(fd, SOL_SOCKET, SO_PRIORITY, 70_000), get(fd, SOL_SOCKET, SO_PRIORITY)), (0, Ok(70_000)));
+        eq((set(fd, SOL_SOCKET, SO_MARK, 5), get(fd, SOL_SOCKET, SO_MARK)), (0, Ok(5)));
+        // CAP_NET_RAW alone.
+        let header = [0x2008_0522u32, 0];
+        ok(sys!(SYS_capset, &header, &[1u32 << 13, 1 << 13, 0, 0, 0, 0]));
+        eq((set(fd, SOL_SOCKET, SO_PRIORITY, 8), get(fd, SOL_SOCKET, SO_PRIORITY)), (0, Ok(8)));
+        eq((set(fd, SOL_SOCKET, SO_MARK, 6), get(fd, SOL_SOCKET, SO_MARK)), (0, Ok(6)));
+        ok(sys!(SYS_capset, &header, &[0u32; 6]));
+        err(set(fd, SOL_SOCKET, SO_PRIORITY, 8), EPERM);
+        err(set(fd, SOL_SOCKET, SO_MARK, 6), EPERM);
+    });
+}
+
 fn buffers() {
     for (family, kind) in [(AF_INET, SOCK_DGRAM), (AF_UNIX, SOCK_STREAM), (AF_UNIX, SOCK_DGRAM)] {
         let fd = socket(family, kind);
@@ -570,6 +593,43 @@ fn netlink_groups() {
     }
     eq(get(fd, SOL_NETLINK, 1), Err(-i64::from(ENOPROTOOPT)));
     err(set(fd, SOL_NETLINK, 9, 1), ENOPROTOOPT);
+    shut([fd]);
+    // Groups come before a port, and beyond those of the name.
+    let list = |fd: i32, room: u32| {
+        let (mut v, mut n) = ([0u8; 16], room);
+        ok(sys!(SYS_getsockopt, fd, SOL_NETLINK, 9, &mut v, &mut n));
+        (n, u64::from_ne_bytes(v[..8].try_into().unwrap()))
+    };
+    let name = |fd: i32| {
+        let mut a = [0u32; 3];
+        ok(sys!(SYS_getsockname, fd, &mut a, &mut 12u32));
+        (a[1], a[2])
+    };
+    let bind = |fd: i32, port: u32, groups: u32| {
+        sys!(SYS_bind, fd, &[AF_NETLINK as u32, port, groups], 12)
+    };
+    let fd = socket(AF_NETLINK, SOCK_RAW);
+    eq(list(fd, 16), (0, 0));
+    for group in [1, 2, 32, 33] {
+        eq(set(fd, SOL_NETLINK, 1, group), 0);
+    }
+    eq((name(fd), list(fd, 16)), ((0, 0x8000_0003), (8, 0x1_8000_0003)));
+    eq(list(fd, 4), (8, 0x8000_0003));
+    ok(bind(fd, 0, 4));
+    let port = name(fd).0;
+    check(port != 0, "a port");
+    eq((name(fd).1, list(fd, 16)), (4, (8, 0x1_0000_0004)));
+    ok(bind(fd, port, 8));
+    err(bind(fd, 0, 1), EINVAL);
+    err(bind(fd, port + 1, 1), EINVAL);
+    eq(set(fd, SOL_NETLINK, 2, 33), 0);
+    eq((name(fd), list(fd, 16)), ((port, 8), (8, 8)));
+    shut([fd]);
+    let fd = socket(AF_NETLINK, SOCK_RAW);
+    eq(set(fd, SOL_NETLINK, 1, 1), 0);
+    ok(sys!(SYS_connect, fd, &[AF_NETLINK as u32, 0, 0], 12));
+    check(name(fd).0 != 0, "connect chooses a port");
+    eq(name(fd).1, 1);
     shut([fd]);
 }
 

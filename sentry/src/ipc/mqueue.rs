@@ -70,7 +70,7 @@ impl How {
             if let Some(last) = message.last_mut() {
                 *last = what;
             }
-            socket.take_from_kernel(message);
+            socket.take_from_kernel(message, false);
         }
     }
 }

@@ -9,28 +9,42 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// So many sockets with descriptors are looked at whenever one is closed.
-const FEW: usize = 256;
+/// A look costs a step for each descriptor on its way, and some for each socket that was sent one. So many steps does one
+/// event pay for: a socket that is closed, and a message with descriptors.
+const CLOSED: usize = 4096;
+const SENT: usize = 16;
+/// Steps of a socket, which may have messages without descriptors too.
+const SOCKET: usize = 16;
+/// A look that others disturb is begun anew so often; then the next event has another try.
+const TRIES: usize = 4;
 
 /// All descriptors on their way.
 pub struct Flight {
     /// How many, by the user who sent them.
     by_user: Lock<HashMap<u32, usize>>,
+    /// How many, by all users.
+    descriptors: AtomicUsize,
     /// How many of them are AF_UNIX sockets.
     sockets: AtomicUsize,
     /// Sockets that were sent some.
     carriers: Lock<HashMap<u64, Weak<Socket>>>,
-    /// Sockets closed or sent since the last look.
-    events: AtomicUsize,
+    /// Steps that events since the last look pay for.
+    paid: AtomicUsize,
+    /// Changes whenever something is taken out of a socket that may be what holds others: descriptors out of an inbox, or
+    /// a connection out of a queue. What a look has seen of its sockets, one after the other, belongs together if it is
+    /// the same before and after.
+    taken: AtomicUsize,
 }
 
 impl Default for Flight {
     fn default() -> Self {
         Flight {
             by_user: Lock::new(Level::Field, HashMap::new()),
+            descriptors: AtomicUsize::new(0),
             sockets: AtomicUsize::new(0),
             carriers: Lock::new(Level::Field, HashMap::new()),
-            events: AtomicUsize::new(0),
+            paid: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
         }
     }
 }
@@ -52,6 +66,7 @@ impl Drop for Charge {
                 by_user.remove(&self.user);
             }
         }
+        self.flight.descriptors.fetch_sub(self.count, Ordering::SeqCst);
         self.flight.sockets.fetch_sub(self.sockets, Ordering::SeqCst);
     }
 }
@@ -72,6 +87,8 @@ struct Seen {
     /// Connections that wait at a socket.
     waiting: HashMap<u64, Vec<u64>>,
     sockets: HashMap<u64, Arc<Socket>>,
+    /// Those to look at yet: as deep as a guest likes, so not by recursion.
+    pending: Vec<Arc<Socket>>,
 }
 
 impl Seen {
@@ -89,14 +106,13 @@ impl Seen {
             )
         };
         let mut held = Vec::new();
-        let mut next = Vec::new();
         for file in &files {
             let Some(inner) = socket(file) else { continue };
             let key = Arc::as_ptr(file).addr();
             held.push(key);
             let entry = self.files.entry(key).or_insert((inner.ino, 0, 0));
             entry.1 = entry.1.saturating_add(1);
-            next.push(inner);
+            self.pending.push(inner);
         }
         let mut own: HashMap<usize, usize> = HashMap::new();
         for file in &files {
@@ -111,20 +127,32 @@ impl Seen {
         }
         self.holds.insert(socket_.ino, held);
         self.waiting.insert(socket_.ino, waiting.iter().map(|s| s.ino).collect());
-        drop(files);
-        for socket in next.iter().chain(&waiting) {
-            self.look_later(socket);
+        self.pending.extend(waiting);
+    }
+
+    /// Those that nobody has, and nobody can receive.
+    fn lost(&self) -> Vec<&Arc<Socket>> {
+        // Held by messages alone: each as often on its way as there are references.
+        let held: HashSet<u64> = self
+            .files
+            .values()
+            .filter(|(_, flying, references)| flying >= references)
+            .map(|(ino, ..)| *ino)
+            .collect();
+        let waiting: HashSet<u64> = self.waiting.values().flatten().copied().collect();
+        let mut reached: HashSet<u64> = HashSet::new();
+        let roots = self.sockets.keys().filter(|ino| !held.contains(ino) && !waiting.contains(ino));
+        let mut next: Vec<u64> = roots.copied().collect();
+        while let Some(ino) = next.pop() {
+            if !reached.insert(ino) {
+                continue;
+            }
+            let files = self.holds.get(&ino).into_iter().flatten();
+            next.extend(files.filter_map(|key| self.files.get(key)).map(|(ino, ..)| *ino));
+            next.extend(self.waiting.get(&ino).into_iter().flatten());
         }
+        self.sockets.iter().filter(|(ino, _)| !reached.contains(ino)).map(|(_, socket)| socket).collect()
     }
-
-    fn look_later(&mut self, socket: &Arc<Socket>) {
-        // As deep as a guest likes: not by recursion.
-        PENDING.with_borrow_mut(|list| list.push(socket.clone()));
-    }
-}
-
-thread_local! {
-    static PENDING: std::cell::RefCell<Vec<Arc<Socket>>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
 impl Flight {
@@ -137,6 +165,7 @@ impl Flight {
         }
         *count = count.saturating_add(files.len());
         drop(by_user);
+        self.descriptors.fetch_add(files.len(), Ordering::SeqCst);
         let sockets = files.iter().filter(|file| socket(file).is_some()).count();
         self.sockets.fetch_add(sockets, Ordering::SeqCst);
         Some(Charge { flight: self.clone(), user, count: files.len(), sockets })
@@ -151,17 +180,23 @@ impl Flight {
         carriers.insert(socket.ino, Arc::downgrade(socket));
     }
 
-    /// An AF_UNIX socket was closed, or sent: what nobody can receive any more is to be found. A look costs as much as there
-    /// are sockets with descriptors, so that many events share one.
+    /// Something was taken out of a socket, whose state is locked.
+    pub(super) fn took(&self) {
+        self.taken.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// An AF_UNIX socket was closed, or sent: what nobody can receive any more is to be found, as soon as events have paid
+    /// for it.
     pub(super) fn look(self: &Arc<Self>, closed: bool) {
         if self.sockets.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let events = self.events.fetch_add(1, Ordering::SeqCst).saturating_add(1);
+        let pays = if closed { CLOSED } else { SENT };
+        let paid = self.paid.fetch_add(pays, Ordering::SeqCst).saturating_add(pays);
         let carriers = self.carriers.lock().len();
-        let most = if closed && carriers <= FEW { 0 } else { carriers.max(FEW) / 4 };
-        if events > most {
-            self.events.store(0, Ordering::SeqCst);
+        let price = self.descriptors.load(Ordering::SeqCst).saturating_add(carriers.saturating_mul(SOCKET));
+        if paid >= price {
+            self.paid.store(0, Ordering::SeqCst);
             let flight = self.clone();
             crate::wait::later(Box::new(move || flight.collect()));
         }
@@ -169,49 +204,39 @@ impl Flight {
 
     /// Closes what nobody can receive. No lock may be held.
     fn collect(&self) {
-        let carriers: Vec<Arc<Socket>> = {
+        let done = (0..TRIES).any(|_| self.collect_once());
+        if !done {
+            self.paid.fetch_add(self.descriptors.load(Ordering::SeqCst), Ordering::SeqCst);
+        }
+    }
+
+    /// False: somebody took something meanwhile, and what was seen may be wrong.
+    fn collect_once(&self) -> bool {
+        let taken = self.taken.load(Ordering::SeqCst);
+        let mut seen = Seen::default();
+        {
             let mut carriers = self.carriers.lock();
             carriers.retain(|_, s| s.strong_count() > 0);
-            carriers.values().filter_map(Weak::upgrade).collect()
-        };
-        let mut seen = Seen::default();
-        PENDING.set(carriers);
-        while let Some(socket) = PENDING.with_borrow_mut(Vec::pop) {
+            seen.pending.extend(carriers.values().filter_map(Weak::upgrade));
+        }
+        while let Some(socket) = seen.pending.pop() {
             seen.look(&socket);
         }
-        // Held by messages alone: each as often on its way as there are references.
-        let held: HashSet<u64> = seen
-            .files
-            .values()
-            .filter(|(_, flying, references)| flying >= references)
-            .map(|(ino, ..)| *ino)
-            .collect();
-        let waiting: HashSet<u64> =
-            held.iter().filter_map(|ino| seen.waiting.get(ino)).flatten().copied().collect();
-        let mut reached: HashSet<u64> = HashSet::new();
-        let mut next: Vec<u64> = seen
-            .sockets
-            .keys()
-            .filter(|ino| !held.contains(ino) && !waiting.contains(ino))
-            .copied()
-            .collect();
-        while let Some(ino) = next.pop() {
-            if !reached.insert(ino) {
-                continue;
-            }
-            let files = seen.holds.get(&ino).into_iter().flatten();
-            next.extend(files.filter_map(|key| seen.files.get(key)).map(|(ino, ..)| *ino));
-            next.extend(seen.waiting.get(&ino).into_iter().flatten());
+        let lost = seen.lost();
+        if self.taken.load(Ordering::SeqCst) != taken {
+            return lost.is_empty();
         }
-        let mut lost = Vec::new();
-        for (_, socket) in seen.sockets.iter().filter(|(ino, _)| !reached.contains(ino)) {
+        // Nobody had them, so nobody can take them now either.
+        let mut rights = Vec::new();
+        for socket in lost {
             let mut state = socket.state.lock();
             for message in &mut state.inbox {
                 message.ancillary.charge = None;
-                lost.push(std::mem::take(&mut message.ancillary.rights));
+                rights.push(std::mem::take(&mut message.ancillary.rights));
             }
         }
         drop(seen);
-        drop(lost);
+        drop(rights);
+        true
     }
 }

@@ -9,6 +9,7 @@ use crate::wait::Ready;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
@@ -24,19 +25,16 @@ impl Socket {
         if self.family != AF_UNIX {
             self.autobind_ip(None)?;
         }
-        let creds = super::control::own_creds(cx);
+        let side = (self.family == AF_UNIX).then(|| Side::of(cx.task));
         let mut state = self.state.lock();
         if state.connected || state.local == Addr::Unnamed {
             return Err(Errno::EINVAL.into());
         }
         let most = usize::try_from(backlog).unwrap_or(usize::MAX).min(SOMAXCONN as usize).saturating_add(1);
-        state.own_creds = creds;
-        if self.family == AF_UNIX {
-            state.own_side = Some(Side::of(cx.task));
-        }
+        state.own_side = side;
         match &mut state.backlog {
             Some(backlog) => backlog.most = most,
-            None => state.backlog = Some(Backlog { waiting: VecDeque::new(), most }),
+            None => state.backlog = Some(Backlog { waiting: VecDeque::new(), deferred: Vec::new(), most }),
         }
         Ok(())
     }
@@ -53,7 +51,11 @@ impl Socket {
         let (next, wait) = {
             let mut state = self.state.lock();
             let backlog = state.backlog.as_mut().ok_or(Errno::EINVAL)?;
-            (backlog.waiting.pop_front(), state.receive_wait)
+            let next = backlog.waiting.pop_front();
+            if next.is_some() && self.family == AF_UNIX {
+                self.net.flight().took();
+            }
+            (next, state.receive_wait)
         };
         if let Some(socket) = next {
             self.queue.wake(Ready::OUT);
@@ -101,7 +103,7 @@ impl Socket {
         if let Addr::Ip(to) = &remote {
             self.settle(*to)?;
         }
-        let creds = super::control::own_creds(cx);
+        let side = (self.family == AF_UNIX).then(|| Side::of(cx.task));
         cx.wait_on(&listener.queue, Ready::OUT);
         let other = {
             let made = listener.owned.attr();
@@ -116,21 +118,19 @@ impl Socket {
             state.remote = local;
             state.peer = Some(Arc::downgrade(&me));
             state.connected = true;
-            state.peer_creds = creds;
-            state.own_creds = listening.own_creds;
-            if self.family == AF_UNIX {
-                state.peer_side = Some(Side::of(cx.task));
-            }
+            state.peer_side = side;
             state.options = listening.options.clone();
+            state.options.remove(&(SOL_TCP, TCP_DEFER_ACCEPT));
         }
-        let (listener_creds, listener_side) = {
+        let (listener_side, patience) = {
             let mut state = listener.state.lock();
-            let creds = (state.own_creds, state.own_side.clone());
+            let side = state.own_side.clone();
+            let defers = state.options.get(&(SOL_TCP, TCP_DEFER_ACCEPT)).copied().unwrap_or(0);
             let unix = self.family == AF_UNIX;
             let backlog = state.backlog.as_mut().ok_or(Errno::ECONNREFUSED)?;
             // TCP would drop the segment and try again; a longer queue has the same effect.
             let most = if unix { backlog.most } else { SOMAXCONN as usize };
-            if backlog.waiting.len() >= most {
+            if backlog.waiting.len().saturating_add(backlog.deferred.len()) >= most {
                 drop(state);
                 if !unix {
                     return self.refused(later);
@@ -140,21 +140,28 @@ impl Socket {
                 }
                 return cx.block(Restart::Sys);
             }
-            backlog.waiting.push_back(other.clone());
-            creds
+            if defers > 0 {
+                backlog.deferred.push(other.clone());
+            } else {
+                backlog.waiting.push_back(other.clone());
+            }
+            (side, defers)
         };
+        if patience > 0 {
+            listener.defer(&other, Duration::from_secs(patience.unsigned_abs().into()));
+        }
         {
             let mut state = self.state.lock();
             state.peer = Some(Arc::downgrade(&other));
             state.connected = true;
             state.ended = false;
             state.remote = remote;
-            state.peer_creds = listener_creds;
             state.peer_side = listener_side;
-            state.own_creds = creds;
             state.connecting = later;
         }
-        listener.queue.wake(Ready::IN | Ready::RDNORM);
+        if patience == 0 {
+            listener.queue.wake(Ready::IN | Ready::RDNORM);
+        }
         self.queue.wake(Ready::OUT | Ready::WRNORM);
         if later { Err(Errno::EINPROGRESS.into()) } else { Ok(()) }
     }

@@ -12,7 +12,7 @@ use crate::vfs::file::File;
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 use zerocopy::{FromBytes, IntoBytes};
@@ -81,12 +81,20 @@ pub struct Ancillary {
     pub rights: Rights,
     /// SCM_CREDENTIALS
     pub creds: Option<Ucred>,
-    /// Its sender, for SCM_PIDFD.
-    pub process: Option<Weak<Process>>,
+    /// The process of [`creds`](Self::creds), for SCM_PIDFD: it may end before anybody asks.
+    pub process: Option<Arc<Process>>,
     /// While [`rights`](Self::rights) are on their way.
     pub charge: Option<Charge>,
     /// What the header of an IP packet would say.
     pub ip: Header,
+}
+
+impl Ancillary {
+    /// Whether both are of the same sender.
+    pub(super) fn is_of(&self, other: &Ancillary) -> bool {
+        let process = |of: &Ancillary| of.process.as_ref().map(Arc::as_ptr);
+        self.creds == other.creds && process(self) == process(other)
+    }
 }
 
 /// Fields of an IP header (ip(7), ipv6(7)). None: not given, or not of this family.
@@ -220,9 +228,10 @@ pub fn read(cx: &mut Cx, family: i32, addr: u64, len: u64) -> SysResult<Ancillar
                     return Err(Errno::EPERM.into());
                 }
                 // Somebody else's pid has to be somebody's.
-                if given.pid != own.pid && cx.kernel().tree.process(given.pid).is_err() {
-                    return Err(Errno::ESRCH.into());
-                }
+                out.process = Some(match given.pid == own.pid {
+                    true => cx.task.process.clone(),
+                    false => cx.kernel().tree.process(given.pid).map_err(|_| Errno::ESRCH)?,
+                });
                 out.creds = Some(given);
             }
             (SOL_SOCKET, _) => return Err(Errno::EINVAL.into()),

@@ -118,12 +118,8 @@ impl Lo {
         if self.addresses.iter().any(known) || self.addresses.len() >= ADDRESSES {
             return false;
         }
-        let at = if address.ip.is_ipv4() {
-            self.addresses.iter().position(|a| a.ip.is_ipv6())
-        } else {
-            // Linux lists the newest of IPv6 first.
-            self.addresses.iter().position(|a| a.ip.is_ipv6())
-        };
+        // Behind those of IPv4. Linux lists the newest of IPv6 first.
+        let at = self.addresses.iter().position(|a| a.ip.is_ipv6());
         self.addresses.insert(at.unwrap_or(self.addresses.len()), address);
         true
     }
@@ -318,7 +314,7 @@ fn list(cx: &mut Cx, net: &Net, arg: u64) -> SysResult {
     let room: i32 = cx.read_value(arg)?;
     let array: u64 = cx.read_value(arg.saturating_add(8))?;
     let mut out = Vec::new();
-    for address in net.lo().addresses {
+    for address in &net.lo().addresses {
         let IpAddr::V4(ip) = address.ip else { continue };
         let mut entry = [0u8; REQUEST];
         entry[..NAME.len()].copy_from_slice(NAME);

@@ -5,6 +5,7 @@
 //! - [`socket`]: one socket; [`connect`] brings two together; [`transfer`] puts what is sent into the receiver's inbox.
 //! - [`control`]: control messages (SCM_RIGHTS, SCM_CREDENTIALS); [`collect`]: descriptors that nobody can receive any more.
 //! - [`iface`]: the one interface of a namespace; [`netlink`], [`route`]: questions about it, its changes, and lists of sockets.
+//! - [`defer`]: connections that are accepted when something came; [`errqueue`]: errors of datagrams.
 //! - [`echo`]: answers to ping.
 //! - [`multicast`]: groups, and what is sent to them.
 //! - [`listing`]: which sockets there are.
@@ -15,7 +16,9 @@ pub mod addr;
 pub mod collect;
 mod connect;
 pub mod control;
+mod defer;
 mod echo;
+mod errqueue;
 pub mod iface;
 pub mod listing;
 pub mod multicast;
@@ -107,7 +110,7 @@ pub struct Net {
     pub owner: Arc<UserNs>,
     /// The sandbox's: what cannot be reached from it is outside, and a denial.
     first: bool,
-    lo: Lock<Lo>,
+    lo: Lock<Arc<Lo>>,
     names: Lock<Names>,
     all: Lock<All>,
     paths: Arc<Paths>,
@@ -145,7 +148,7 @@ impl Net {
             ino,
             first: owner.is_first() && lo.up,
             owner,
-            lo: Lock::new(Level::Field, lo),
+            lo: Lock::new(Level::Field, Arc::new(lo)),
             names: Lock::new(Level::Inode, Names { next: FIRST_PORT, ..Names::default() }),
             all: Lock::new(Level::Inode, All::default()),
             paths,
@@ -158,13 +161,13 @@ impl Net {
     }
 
     /// Its interface now.
-    pub fn lo(&self) -> Lo {
+    pub fn lo(&self) -> Arc<Lo> {
         self.lo.lock().clone()
     }
 
     /// Changes its interface.
     pub fn change_lo<T>(&self, how: impl FnOnce(&mut Lo) -> T) -> T {
-        how(&mut self.lo.lock())
+        how(Arc::make_mut(&mut self.lo.lock()))
     }
 
     /// Whether it has this address.

@@ -7,6 +7,7 @@ use super::socket::{Kind, MESSAGES, Message, Socket};
 use super::{Bound, Net};
 use crate::fail::SysResult;
 use crate::wait::Ready;
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use syscall_table::abi::*;
@@ -260,21 +261,27 @@ impl Net {
             let meant = |b: &&Bound| b.ip.is_unspecified() && b.covers(to.ip()) || b.ip == to.ip();
             list.iter().filter(meant).filter_map(|b| b.socket.upgrade()).collect()
         };
-        if !to.ip().is_multicast() {
+        if !to.ip().is_multicast() || found.is_empty() {
             return found;
         }
         // Packets for a group that nobody is in are not taken in.
         let joined = to.ip() == IpAddr::V4(ALL_HOSTS)
             || self.sockets().iter().any(|s| s.state.lock().groups.contains(&to.ip()));
-        found.into_iter().filter(|s| joined && s.hears(to.ip())).collect()
+        if !joined {
+            return Vec::new();
+        }
+        found.into_iter().filter(|s| s.hears(to.ip())).collect()
     }
 
     /// The groups that sockets are in, and how many are in each: IPv4 or IPv6.
     pub fn groups(&self, v4: bool) -> Vec<(IpAddr, usize)> {
+        // In the order in which they were joined first.
+        let mut places: HashMap<IpAddr, usize> = HashMap::new();
         let mut out: Vec<(IpAddr, usize)> = Vec::new();
         for socket in self.sockets() {
             for group in socket.state.lock().groups.iter().filter(|group| group.is_ipv4() == v4) {
-                match out.iter_mut().find(|(known, _)| known == group) {
+                let place = *places.entry(*group).or_insert(out.len());
+                match out.get_mut(place) {
                     Some((_, count)) => *count += 1,
                     None => out.push((*group, 1)),
                 }

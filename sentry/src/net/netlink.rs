@@ -1,18 +1,23 @@
 //! AF_NETLINK: requests and answers (netlink(7)). NETLINK_ROUTE is [`super::route`]'s; NETLINK_SOCK_DIAG lists sockets
 //! (sock_diag(7)).
 
-use super::addr::array;
+use super::addr::{Addr, array};
+use super::control::Ancillary;
 use super::listing;
-use super::socket::Socket;
+use super::socket::{MESSAGES, Message, Socket, State};
 use super::{Net, route};
 use crate::cx::Cx;
+use crate::fail::SysResult;
+use crate::task::creds::cap;
+use crate::task::userns::UserNs;
+use crate::time;
+use crate::wait::Ready;
+use std::sync::Arc;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
 /// Bytes of `struct nlmsghdr`.
 const HEADER: usize = 16;
-/// Most requests that one send may carry.
-const REQUESTS: usize = 64;
 /// A datagram of a dump grows to about this many bytes.
 const DATAGRAM: usize = 8192;
 
@@ -97,20 +102,22 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Answers what was sent to a netlink socket with this port: the datagrams to receive, in order.
-pub fn answer(cx: &Cx, socket: &Socket, port: u32, sent: &[u8]) -> Vec<Vec<u8>> {
+/// Answers what was sent to a netlink socket with this port: one request after the other, as long as there is room for
+/// what they are answered with.
+fn answer(cx: &Cx, socket: &Socket, port: u32, sent: &[u8]) {
     let option =
         |name| socket.state.lock().options.get(&(SOL_NETLINK, name)).is_some_and(|value| *value != 0);
     let (explains, short) = (option(NETLINK_EXT_ACK), option(NETLINK_CAP_ACK));
-    let mut out = Vec::new();
     let mut rest = sent;
-    for _ in 0..REQUESTS {
-        let Some((request, next)) = Request::parse(rest) else { break };
+    while let Some((request, next)) = Request::parse(rest) {
         rest = next;
+        let mut out = Vec::new();
         if request.flags & NLM_F_REQUEST == 0 || request.kind < NLMSG_MIN_TYPE {
             continue;
         }
         let found = match socket.protocol {
+            // One list at a time, so that what a reader leaves unread is no more than that.
+            _ if request.dump() && socket.is_listing() => Err(Errno::EBUSY.into()),
             NETLINK_ROUTE => route::answer(cx, &socket.net, &request),
             _ => diag(cx, &socket.net, &request),
         };
@@ -145,8 +152,187 @@ pub fn answer(cx: &Cx, socket: &Socket, port: u32, sent: &[u8]) -> Vec<Vec<u8>> 
                 out.push(error(&request, port, &Refused { why, ..refused }, short));
             }
         }
+        for data in out {
+            if !socket.take_from_kernel(data, request.dump()) {
+                return;
+            }
+        }
     }
-    out
+}
+
+/// Groups of a protocol (linux/rtnetlink.h, RTNLGRP_MAX; the least that any has).
+fn groups_of(protocol: i32) -> u32 {
+    if protocol == NETLINK_ROUTE { 39 } else { 32 }
+}
+
+/// From the kernel itself.
+const KERNEL: Ucred = Ucred { pid: 0, uid: 0, gid: 0 };
+
+impl Socket {
+    /// The port number of a bound AF_NETLINK socket.
+    pub fn netlink_port(&self) -> Option<u32> {
+        if self.family != AF_NETLINK {
+            return None;
+        }
+        match self.state.lock().local {
+            Addr::Netlink(port, _) => Some(port).filter(|port| *port != 0),
+            _ => None,
+        }
+    }
+
+    /// Its port, which it gets now if it has none.
+    fn own_port(&self, cx: &Cx) -> u32 {
+        if let Some(port) = self.netlink_port() {
+            return port;
+        }
+        let port = self.net.netlink_port(cx.task.process.pid);
+        let mut state = self.state.lock();
+        state.local = Addr::Netlink(port, state.first_groups());
+        port
+    }
+
+    /// bind(2) of AF_NETLINK: a port, for good, and the first groups.
+    ///
+    /// # Errors
+    /// EADDRINUSE; EINVAL: it has another port.
+    pub fn bind_netlink(&self, cx: &Cx, port: u32, groups: u32) -> SysResult<()> {
+        let port = match (self.netlink_port(), port) {
+            (Some(own), _) if own != port => return Err(Errno::EINVAL.into()),
+            (Some(own), _) => own,
+            (None, 0) => self.net.netlink_port(cx.task.process.pid),
+            (None, _) => {
+                let taken = |s: &Arc<Socket>| s.protocol == self.protocol && s.netlink_port() == Some(port);
+                if self.net.sockets().iter().any(taken) {
+                    return Err(Errno::EADDRINUSE.into());
+                }
+                port
+            }
+        };
+        let mut state = self.state.lock();
+        if groups != 0 || state.memberships.is_some() {
+            let others = state.memberships.unwrap_or(0) >> 32 << 32;
+            state.memberships = Some(others | u64::from(groups));
+        }
+        state.local = Addr::Netlink(port, groups);
+        Ok(())
+    }
+
+    /// NETLINK_ADD_MEMBERSHIP, NETLINK_DROP_MEMBERSHIP: a bound socket shows it in its name, any hears the group.
+    ///
+    /// # Errors
+    /// EINVAL: there is no such group.
+    pub(super) fn change_group(&self, joins: bool, group: i32) -> SysResult<()> {
+        let group = u32::try_from(group).ok().filter(|group| (1..=groups_of(self.protocol)).contains(group));
+        let bit = 1u64 << group.ok_or(Errno::EINVAL)?.saturating_sub(1);
+        let mut state = self.state.lock();
+        let before = state.memberships.unwrap_or(0);
+        state.memberships = Some(if joins { before | bit } else { before & !bit });
+        let port = if let Addr::Netlink(port, _) = state.local { port } else { 0 };
+        state.local = Addr::Netlink(port, state.first_groups());
+        Ok(())
+    }
+
+    /// NETLINK_LIST_MEMBERSHIPS: words of bits, as many as the protocol has groups.
+    pub(super) fn groups(&self) -> Vec<u8> {
+        let words = groups_of(self.protocol).div_ceil(32) as usize;
+        let memberships = self.state.lock().memberships;
+        memberships.map_or(Vec::new(), |bits| bits.to_le_bytes().iter().copied().take(words * 4).collect())
+    }
+
+    /// connect(2) of AF_NETLINK: where to send; the socket gets a port.
+    ///
+    /// # Errors
+    /// EPERM.
+    pub fn connect_netlink(&self, cx: &Cx, to: Addr) -> SysResult<()> {
+        self.check_target(cx, &to)?;
+        self.own_port(cx);
+        let mut state = self.state.lock();
+        state.remote = to;
+        state.connected = true;
+        Ok(())
+    }
+
+    /// Others than the kernel are for those with the right to: it is theirs to know what they say.
+    fn check_target(&self, cx: &Cx, to: &Addr) -> SysResult<()> {
+        let others = matches!(to, Addr::Netlink(port, groups) if *port != 0 || *groups != 0);
+        let may = !others || cx.task.creds().capable_in(&self.net.owner, cap::NET_ADMIN);
+        if may { Ok(()) } else { Err(Errno::EPERM.into()) }
+    }
+
+    /// Sends to the kernel, whose answers go into the own inbox, to the socket with a port, or to those in a group.
+    pub(super) fn send_netlink(&self, cx: &Cx, data: &[u8], to: Option<Addr>) -> SysResult<usize> {
+        let remote = to.unwrap_or_else(|| self.state.lock().remote.clone());
+        self.check_target(cx, &remote)?;
+        let (to, groups) = if let Addr::Netlink(port, groups) = remote { (port, groups) } else { (0, 0) };
+        let port = self.own_port(cx);
+        if to == 0 && groups == 0 {
+            answer(cx, self, port, data);
+            return Ok(data.len());
+        }
+        let sender = super::control::sender(cx);
+        let message = || Message::of_netlink(data.to_vec(), Addr::Netlink(port, groups), sender);
+        let others = self.net.sockets();
+        let others = others.iter().filter(|s| s.family == AF_NETLINK && s.protocol == self.protocol);
+        for other in others.clone().filter(|s| !std::ptr::eq(&raw const ***s, self)) {
+            if other.state.lock().first_groups() & groups != 0 {
+                other.take_netlink(message(), false);
+            }
+        }
+        match others.clone().find(|s| s.netlink_port() == Some(to)) {
+            _ if to == 0 => answer(cx, self, port, data),
+            None => return Err(Errno::ECONNREFUSED.into()),
+            Some(other) if !other.take_netlink(message(), false) => return Err(Errno::EAGAIN.into()),
+            Some(_) => {}
+        }
+        Ok(data.len())
+    }
+
+    /// Takes a message of the kernel, if there is room; `list`: even if there is none. Whether it did.
+    pub fn take_from_kernel(&self, data: Vec<u8>, list: bool) -> bool {
+        self.take_netlink(Message::of_netlink(data, Addr::Netlink(0, 0), KERNEL), list)
+    }
+
+    fn take_netlink(&self, message: Message, list: bool) -> bool {
+        let taken = {
+            let mut state = self.state.lock();
+            let (len, charge) = (message.data.len(), self.charge(message.data.len()));
+            let fits = state.charged <= self.room(&state, None) && state.inbox.len() < MESSAGES || list;
+            if fits && crate::memory::room_for(len as u64) {
+                state.bytes = state.bytes.saturating_add(len);
+                state.charged = state.charged.saturating_add(charge);
+                state.inbox.push_back(message);
+                true
+            } else {
+                // A reader that does not read loses messages (netlink(7)).
+                if state.options.get(&(SOL_NETLINK, NETLINK_NO_ENOBUFS)).is_none_or(|no| *no == 0) {
+                    state.error = Some(Errno::ENOBUFS);
+                }
+                false
+            }
+        };
+        self.queue.wake(Ready::IN | Ready::RDNORM);
+        taken
+    }
+
+    /// Whether it has the end of a list to read yet.
+    fn is_listing(&self) -> bool {
+        let done = |message: &Message| array(&message.data, 4).map(u16::from_ne_bytes) == Some(NLMSG_DONE);
+        self.state.lock().inbox.iter().any(done)
+    }
+}
+
+impl State {
+    /// The groups that are part of the name.
+    fn first_groups(&self) -> u32 {
+        self.memberships.unwrap_or(0) as u32
+    }
+}
+
+impl Message {
+    fn of_netlink(data: Vec<u8>, from: Addr, creds: Ucred) -> Message {
+        let ancillary = Ancillary { creds: Some(creds), ..Ancillary::default() };
+        Message { data, start: 0, from, ancillary, time: time::realtime() }
+    }
 }
 
 fn message(out: &mut Vec<u8>, kind: u16, flags: u16, seq: u32, port: u32, body: &[u8]) {
@@ -227,10 +413,11 @@ fn diag(cx: &Cx, net: &Net, request: &Request) -> Found {
     }
     let rows = listing::rows(net, request.family(), protocol);
     let shown = rows.iter().filter(|row| states & 1u32.checked_shl(u32::from(row.state)).unwrap_or(0) != 0);
-    Ok(shown.map(|row| (SOCK_DIAG_BY_FAMILY, diag_row(row))).collect())
+    let reader = &cx.task.creds().ns;
+    Ok(shown.map(|row| (SOCK_DIAG_BY_FAMILY, diag_row(row, reader))).collect())
 }
 
-fn diag_row(row: &listing::Row) -> Body {
+fn diag_row(row: &listing::Row, reader: &UserNs) -> Body {
     let cookie = row.ino.to_ne_bytes();
     if row.family == AF_UNIX {
         // struct unix_diag_msg (linux/unix_diag.h), UNIX_DIAG_NAME, UNIX_DIAG_PEER
@@ -257,7 +444,7 @@ fn diag_row(row: &listing::Row) -> Body {
     fixed.extend_from_slice(&0u32.to_ne_bytes());
     fixed.extend_from_slice(&row.received.to_ne_bytes());
     fixed.extend_from_slice(&row.room.to_ne_bytes());
-    fixed.extend_from_slice(&row.uid.to_ne_bytes());
+    fixed.extend_from_slice(&reader.user(row.uid).to_ne_bytes());
     fixed.extend_from_slice(&(row.ino as u32).to_ne_bytes());
     const SKV6ONLY: u16 = 11;
     let body = Body::new(&fixed);

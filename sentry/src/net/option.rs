@@ -2,7 +2,7 @@
 
 use super::addr::{Addr, array};
 use super::optspec::{Spec, Takes, applies, spec};
-use super::socket::{Kind, Socket, State};
+use super::socket::{Kind, Side, Socket, State};
 use super::{iface, multicast};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
@@ -37,7 +37,9 @@ fn missing(socket: &Socket, level: i32, name: i32, getting: bool) -> Fail {
     }
     if level == SOL_SOCKET {
         match name {
-            SO_PASSCRED | SO_PASSSEC | SO_PASSPIDFD | SO_PASSRIGHTS => return Errno::EOPNOTSUPP.into(),
+            SO_PASSCRED | SO_PASSSEC | SO_PASSPIDFD | SO_PASSRIGHTS | SO_PEEK_OFF => {
+                return Errno::EOPNOTSUPP.into();
+            }
             SO_TYPE | SO_ERROR | SO_PEERCRED | SO_PEERNAME | SO_ACCEPTCONN | SO_PROTOCOL | SO_DOMAIN
             | SO_PEERSEC | SO_COOKIE | SO_NETNS_COOKIE | SO_MEMINFO | SO_PEERGROUPS | SO_PEERPIDFD
             | SO_CNX_ADVICE | SO_SNDBUFFORCE | SO_RCVBUFFORCE | SO_DETACH_FILTER => {
@@ -54,12 +56,15 @@ fn missing(socket: &Socket, level: i32, name: i32, getting: bool) -> Fail {
 
 /// Rights that some values need.
 fn check_rights(cx: &Cx, socket: &Socket, name: i32, value: i32) -> SysResult<()> {
-    let has = |cap| cx.task.creds().capable_in(&socket.net.owner, cap);
+    let creds = cx.task.creds();
+    let has = |cap| creds.capable_in(&socket.net.owner, cap);
+    let marks = || has(cap::NET_RAW) || has(cap::NET_ADMIN);
     let refused = match name {
-        SO_DEBUG if value != 0 && !has(cap::NET_ADMIN) => Errno::EACCES,
-        SO_PRIORITY if !(0..=6).contains(&value) && !has(cap::NET_ADMIN) => Errno::EPERM,
-        SO_MARK if !has(cap::NET_ADMIN) && !has(cap::NET_RAW) => Errno::EPERM,
-        SO_SNDBUFFORCE | SO_RCVBUFFORCE if !has(cap::NET_ADMIN) => Errno::EPERM,
+        // These cost everybody: rights in a namespace of one's own do not count.
+        SO_DEBUG if value != 0 && !creds.capable(cap::NET_ADMIN) => Errno::EACCES,
+        SO_SNDBUFFORCE | SO_RCVBUFFORCE if !creds.capable(cap::NET_ADMIN) => Errno::EPERM,
+        SO_PRIORITY if !(0..=6).contains(&value) && !marks() => Errno::EPERM,
+        SO_MARK if !marks() => Errno::EPERM,
         SO_REUSEPORT if value != 0 && !matches!(socket.family, AF_INET | AF_INET6) => Errno::EOPNOTSUPP,
         _ => return Ok(()),
     };
@@ -166,7 +171,7 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
         return multicast::set(socket, level, name, &bytes);
     }
     if level == SOL_NETLINK && matches!(name, NETLINK_ADD_MEMBERSHIP | NETLINK_DROP_MEMBERSHIP) {
-        return set_group(socket, name, number(level, name, &bytes)?);
+        return socket.change_group(name == NETLINK_ADD_MEMBERSHIP, number(level, name, &bytes)?);
     }
     if (level, name) == (SOL_TCP, TCP_CONGESTION) {
         if bytes.is_empty() {
@@ -193,6 +198,7 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
         (SOL_SOCKET, SO_RCVLOWAT) => {
             socket.queue.wake(Ready::IN | Ready::RDNORM);
         }
+        (SOL_IP, IP_RECVERR) | (SOL_IPV6, IPV6_RECVERR) if value == 0 => socket.forget_errors(),
         (SOL_UDP, UDP_CORK) if value == 0 => return socket.uncork(cx),
         _ => {}
     }
@@ -253,22 +259,6 @@ fn set_wait(socket: &Socket, name: i32, bytes: &[u8]) -> SysResult<()> {
     match name {
         SO_RCVTIMEO | SO_RCVTIMEO_NEW => state.receive_wait = wait,
         _ => state.send_wait = wait,
-    }
-    Ok(())
-}
-
-/// Joins or leaves a group of AF_NETLINK: bits of the address.
-fn set_group(socket: &Socket, name: i32, group: i32) -> SysResult<()> {
-    let bit = u32::try_from(group).ok().and_then(|g| g.checked_sub(1)).and_then(|g| 1u32.checked_shl(g));
-    let bit = bit.ok_or(Errno::EINVAL)?;
-    let mut state = socket.state.lock();
-    let (port, groups) = match state.local {
-        Addr::Netlink(port, groups) => (port, groups),
-        _ => (0, 0),
-    };
-    let groups = if name == NETLINK_ADD_MEMBERSHIP { groups | bit } else { groups & !bit };
-    if port != 0 {
-        state.local = Addr::Netlink(port, groups);
     }
     Ok(())
 }
@@ -347,12 +337,7 @@ pub fn get(cx: &mut Cx, socket: &Socket, level: i32, name: i32, room: usize) -> 
         }
         (SOL_IPV6, IPV6_MTU) if connected => return Ok(socket.net.lo().mtu.to_ne_bytes().to_vec()),
         (SOL_IP, IP_MTU) | (SOL_IPV6, IPV6_MTU) => return Err(Errno::ENOTCONN.into()),
-        (SOL_NETLINK, NETLINK_LIST_MEMBERSHIPS) => {
-            return Ok(match socket.state.lock().local {
-                Addr::Netlink(_, groups) if groups != 0 => groups.to_ne_bytes().to_vec(),
-                _ => Vec::new(),
-            });
-        }
+        (SOL_NETLINK, NETLINK_LIST_MEMBERSHIPS) => return Ok(socket.groups()),
         (SOL_NETLINK, NETLINK_ADD_MEMBERSHIP | NETLINK_DROP_MEMBERSHIP) => {
             return Err(Errno::ENOPROTOOPT.into());
         }
@@ -376,6 +361,8 @@ fn get_general(cx: &mut Cx, socket: &Socket, name: i32, room: usize) -> Option<S
     };
     let first = |name| super::optspec::spec(socket, SOL_SOCKET, name).map_or(0, |spec| spec.first);
     let buffers = (first(SO_RCVBUF), first(SO_SNDBUF));
+    // Read before the socket is locked.
+    let ns = cx.task.creds().ns.clone();
     let mut state = socket.state.lock();
     Some(match name {
         SO_TYPE => int(state.options.get(&(SOL_SOCKET, name)).copied().unwrap_or(socket.kind.abi())),
@@ -393,13 +380,12 @@ fn get_general(cx: &mut Cx, socket: &Socket, name: i32, room: usize) -> Option<S
         SO_NETNS_COOKIE => long(socket.net.ino),
         SO_MEMINFO => Ok(meminfo(&state, buffers)),
         SO_PEERCRED => {
-            let mut creds = state.peer_creds;
-            if creds.pid == 0 {
-                (creds.uid, creds.gid) = (u32::MAX, u32::MAX);
-            } else {
-                let ns = &cx.task.creds().ns;
-                (creds.uid, creds.gid) = (ns.user(creds.uid), ns.group(creds.gid));
-            }
+            let creds = match &state.peer_side {
+                Some(Side { pid, creds, .. }) => {
+                    Ucred { pid: *pid, uid: ns.user(creds.euid), gid: ns.group(creds.egid) }
+                }
+                None => Ucred { pid: 0, uid: u32::MAX, gid: u32::MAX },
+            };
             Ok(creds.as_bytes().to_vec())
         }
         SO_PEERNAME => {
@@ -413,7 +399,6 @@ fn get_general(cx: &mut Cx, socket: &Socket, name: i32, room: usize) -> Option<S
         }
         SO_PEERGROUPS => {
             let Some(peer) = state.peer_side.clone() else { return Some(Err(Errno::ENODATA.into())) };
-            let ns = &cx.task.creds().ns;
             let shown = peer.creds.groups.iter().map(|group| ns.shown(Ids::Groups, *group).to_ne_bytes());
             Ok(shown.flatten().collect())
         }

@@ -96,6 +96,7 @@ fn general(socket: &Socket, name: i32) -> Option<(i32, Takes)> {
             (0, Switch)
         }
         SO_PASSCRED | SO_PASSSEC if matches!(socket.family, AF_UNIX | AF_NETLINK) => (0, Switch),
+        SO_PEEK_OFF if socket.family != AF_NETLINK => (-1, Int),
         SO_PASSPIDFD if unix => (0, Switch),
         SO_PASSRIGHTS if unix => (1, Switch),
         SO_PRIORITY | SO_MARK => (0, Int),

@@ -174,14 +174,9 @@ fn set_address(net: &Net, request: &Request) -> Found {
     if index != iface::INDEX {
         return Err(Errno::ENODEV.into());
     }
-    let version = if ip.is_ipv4() {
-        ("ipv4", "ipv4: Address already assigned")
-    } else {
-        ("ipv6", "address already assigned")
-    };
     if request.kind == RTM_DELADDR {
         let gone = net.change_lo(|lo| lo.remove(ip, Some(prefix)));
-        let why = if version.0 == "ipv4" { "ipv4: Address not found" } else { "address not found" };
+        let why = if ip.is_ipv4() { "ipv4: Address not found" } else { "address not found" };
         return if gone { Ok(Vec::new()) } else { Err(Refused { errno: Some(Errno::EADDRNOTAVAIL), why }) };
     }
     // IPv6 has the scope in the address.
@@ -193,7 +188,12 @@ fn set_address(net: &Net, request: &Request) -> Found {
     };
     let new = net.change_lo(|lo| lo.add(Address { ip, prefix, scope }));
     let replaces = request.flags & NLM_F_REPLACE != 0 && request.flags & NLM_F_EXCL == 0;
-    if new || replaces { Ok(Vec::new()) } else { Err(Refused { errno: Some(Errno::EEXIST), why: version.1 }) }
+    if new || replaces {
+        Ok(Vec::new())
+    } else {
+        let why = if ip.is_ipv4() { "ipv4: Address already assigned" } else { "address already assigned" };
+        Err(Refused { errno: Some(Errno::EEXIST), why })
+    }
 }
 
 fn family_of(ip: IpAddr) -> i32 {

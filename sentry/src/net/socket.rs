@@ -3,6 +3,8 @@
 use super::Net;
 use super::addr::Addr;
 use super::control::Ancillary;
+use super::defer::Deferred;
+use super::errqueue::Queued;
 use super::listing::{self, Row};
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
@@ -85,6 +87,8 @@ pub(super) struct Urgent {
 /// Connections not accepted yet.
 pub struct Backlog {
     pub(super) waiting: VecDeque<Arc<Socket>>,
+    /// Those that nothing came from yet (TCP_DEFER_ACCEPT).
+    pub(super) deferred: Vec<Arc<Socket>>,
     pub(super) most: usize,
 }
 
@@ -92,12 +96,14 @@ pub struct Backlog {
 #[derive(Clone)]
 pub(super) struct Side {
     pub(super) process: Weak<Process>,
+    pub(super) pid: i32,
     pub(super) creds: Arc<Creds>,
 }
 
 impl Side {
+    /// Takes a lock of the task: no socket's state may be held.
     pub(super) fn of(task: &Task) -> Side {
-        Side { process: Arc::downgrade(&task.process), creds: task.creds() }
+        Side { process: Arc::downgrade(&task.process), pid: task.process.pid, creds: task.creds() }
     }
 }
 
@@ -138,10 +144,9 @@ pub struct State {
     pub(super) shut_write: bool,
     /// SO_ERROR
     pub error: Option<Errno>,
-    /// SO_PEERCRED, in ids of the first user namespace.
-    pub peer_creds: Ucred,
-    /// SO_PEERPIDFD, SO_PEERGROUPS
+    /// SO_PEERCRED, SO_PEERPIDFD, SO_PEERGROUPS
     pub(super) peer_side: Option<Side>,
+    /// Who called listen(2).
     pub(super) own_side: Option<Side>,
     /// Parts of a datagram that is sent later (UDP_CORK, MSG_MORE).
     pub(super) corked: Option<Box<Corked>>,
@@ -153,14 +158,19 @@ pub struct State {
     pub send_wait: Option<Duration>,
     /// Options that are remembered.
     pub options: HashMap<(i32, i32), i32>,
-    pub(super) own_creds: Ucred,
     /// What the inbox holds as [`Socket::charge`] has it.
     pub(super) charged: usize,
     /// Bytes of a TCP stream that were taken out of the inbox.
     pub(super) taken: u64,
     pub(super) urgent: Option<Urgent>,
+    /// Errors of what was sent (IP_RECVERR).
+    pub(super) errors: VecDeque<Queued>,
+    /// As a connection that waits to be accepted until something comes.
+    pub(super) deferred: Option<Deferred>,
     /// Multicast groups that it is in.
     pub(super) groups: Vec<IpAddr>,
+    /// Those of AF_NETLINK, a bit each; None: it never was in any.
+    pub(super) memberships: Option<u64>,
     /// Whether bind(2) named address and port.
     pub chosen: (bool, bool),
     /// IP_MULTICAST_IF by an address.
@@ -168,6 +178,26 @@ pub struct State {
 }
 
 impl State {
+    /// The message that holds what is `off` bytes behind the first that was not received, and where in it. The number of
+    /// messages: there is none.
+    pub(super) fn look_from(&self, off: usize) -> (usize, usize) {
+        let mut skip = off;
+        for (index, message) in self.inbox.iter().enumerate() {
+            let len = message.data.len().saturating_sub(message.start);
+            if skip < len || skip == 0 {
+                return (index, skip);
+            }
+            skip -= len;
+        }
+        (self.inbox.len(), 0)
+    }
+
+    /// SO_PASSCRED, SO_PASSPIDFD
+    pub(super) fn passes_creds(&self) -> bool {
+        let on = |name| self.options.get(&(SOL_SOCKET, name)).is_some_and(|on| *on != 0);
+        on(SO_PASSCRED) || on(SO_PASSPIDFD)
+    }
+
     fn buffer(&self, name: i32) -> Option<usize> {
         self.options.get(&(SOL_SOCKET, name)).and_then(|value| usize::try_from(*value).ok())
     }
@@ -270,26 +300,14 @@ impl Socket {
         Some(row)
     }
 
-    /// The port number of a bound AF_NETLINK socket.
-    pub fn netlink_port(&self) -> Option<u32> {
-        if self.family != AF_NETLINK {
-            return None;
-        }
-        match self.state.lock().local {
-            Addr::Netlink(port, _) => Some(port),
-            _ => None,
-        }
-    }
-
     /// Connects two sockets (socketpair).
-    pub fn join(a: &Arc<Socket>, b: &Arc<Socket>, creds: Ucred, task: &Task) {
+    pub fn join(a: &Arc<Socket>, b: &Arc<Socket>, task: &Task) {
+        let side = Side::of(task);
         for (one, other) in [(a, b), (b, a)] {
             let mut state = one.state.lock();
             state.peer = Some(Arc::downgrade(other));
             state.connected = true;
-            state.peer_creds = creds;
-            state.own_creds = creds;
-            state.peer_side = Some(Side::of(task));
+            state.peer_side = Some(side.clone());
         }
     }
 
@@ -403,7 +421,10 @@ impl Socket {
         };
         let (peer, dropped) = {
             let mut state = self.state.lock();
-            let dropped = state.backlog.as_mut().map(|b| std::mem::take(&mut b.waiting));
+            let dropped = state
+                .backlog
+                .as_mut()
+                .map(|b| (std::mem::take(&mut b.waiting), std::mem::take(&mut b.deferred)));
             if self.family != AF_UNIX && !state.connected && dropped.is_none() {
                 return Err(Errno::ENOTCONN.into());
             }
@@ -415,17 +436,32 @@ impl Socket {
             (state.peer.as_ref().and_then(Weak::upgrade), dropped)
         };
         if let Some(peer) = peer.filter(|_| self.kind != Kind::Dgram) {
-            {
+            let deferred = {
                 let mut state = peer.state.lock();
                 state.eof |= write;
                 // A peer that reads no more breaks writing.
                 state.shut_write |= read && self.family == AF_UNIX;
+                if write { state.deferred.take() } else { None }
+            };
+            if let Some(deferred) = deferred {
+                peer.undefer(deferred);
             }
             peer.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::RDHUP);
         }
         self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::RDHUP);
-        drop(dropped);
+        if let Some((waiting, deferred)) = dropped {
+            Socket::refuse(waiting, deferred);
+        }
         Ok(())
+    }
+
+    /// Nobody will accept them: a reset of TCP. Of those that nothing came from only the next segment is answered so.
+    fn refuse(waiting: VecDeque<Arc<Socket>>, deferred: Vec<Arc<Socket>>) {
+        for socket in waiting {
+            socket.state.lock().linger = Linger { l_onoff: 1, l_linger: 0 };
+            socket.close();
+        }
+        drop(deferred);
     }
 
     fn close(&self) {
@@ -434,7 +470,7 @@ impl Socket {
         let (peer, reset, waiting, inbox) = {
             let mut state = self.state.lock();
             let inbox = std::mem::take(&mut state.inbox);
-            let waiting = state.backlog.take().map(|b| b.waiting);
+            let waiting = state.backlog.take().map(|b| (b.waiting, b.deferred));
             let peer = state.peer.take().and_then(|p| p.upgrade());
             state.eof = true;
             state.shut_write = true;
@@ -443,7 +479,7 @@ impl Socket {
             (peer, state.bytes > 0 || aborts, waiting, inbox)
         };
         if let Some(peer) = peer.filter(|_| self.kind != Kind::Dgram) {
-            {
+            let deferred = {
                 let mut state = peer.state.lock();
                 state.eof = true;
                 // TCP may send on until it hears of it.
@@ -453,11 +489,17 @@ impl Socket {
                     // A reset TCP connection has no peer any more.
                     state.connected &= self.family == AF_UNIX;
                 }
+                state.deferred.take()
+            };
+            match deferred {
+                Some(deferred) if reset => peer.forget_deferred(deferred),
+                Some(deferred) => peer.undefer(deferred),
+                None => {}
             }
             peer.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::RDHUP | Ready::ERR);
         }
-        for socket in waiting.into_iter().flatten() {
-            socket.close();
+        if let Some((waiting, deferred)) = waiting {
+            Socket::refuse(waiting, deferred);
         }
         self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP);
         drop(inbox);
@@ -532,13 +574,14 @@ impl FileOps for Socket {
             if let Some(backlog) = &state.backlog {
                 return if backlog.waiting.is_empty() { ready } else { Ready::IN | Ready::RDNORM };
             }
-            if self.has_enough(&state) || state.eof || state.error.is_some() {
+            let broken = state.error.is_some() && self.kind != Kind::Dgram;
+            if self.has_enough(&state) || state.eof || broken {
                 ready |= Ready::IN | Ready::RDNORM;
             }
             if state.eof {
                 ready |= Ready::RDHUP;
             }
-            if state.error.is_some() {
+            if state.error.is_some() || !state.errors.is_empty() {
                 ready |= Ready::ERR;
             }
             if state.urgent.as_ref().is_some_and(|u| !u.read) {

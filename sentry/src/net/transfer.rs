@@ -6,7 +6,6 @@ use super::control::{Ancillary, Header, Record};
 use super::socket::{Corked, Kind, MESSAGES, Message, ROOM, RUN, Socket, Urgent, wait_until};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
-use crate::task::Process;
 use crate::task::creds::cap;
 use crate::wait::Ready;
 use crate::{signal, time};
@@ -17,13 +16,9 @@ use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 use zerocopy::IntoBytes;
 
-/// How much of a blocking send is done.
+/// How much of a blocking send was done when it had to wait for room. None: it has not waited yet.
 #[derive(Default)]
-struct Progress(usize);
-
-/// A send has waited for room.
-#[derive(Default)]
-struct Waited(bool);
+struct Progress(Option<usize>);
 
 /// What [`Socket::receive`] got.
 pub struct Received {
@@ -37,83 +32,25 @@ pub struct Received {
     pub ancillary: Ancillary,
     /// When a datagram was sent: time since 1970.
     pub time: Option<Duration>,
+    /// What went wrong with a datagram that was sent: it is one of the error queue.
+    pub error: Option<Record>,
 }
 
 impl Received {
-    /// The process that sent it, if it is still there.
-    pub fn sender(&self, cx: &Cx) -> Option<Arc<Process>> {
-        match &self.ancillary.process {
-            Some(process) => process.upgrade(),
-            // It was sent before anybody wanted to know.
-            None => cx.kernel().tree.process(self.ancillary.creds?.pid).ok(),
-        }
-    }
-
     /// Nothing came.
     pub fn nothing() -> Received {
-        Received { count: 0, whole: 0, from: Addr::Unnamed, ancillary: Ancillary::default(), time: None }
+        Received {
+            count: 0,
+            whole: 0,
+            from: Addr::Unnamed,
+            ancillary: Ancillary::default(),
+            time: None,
+            error: None,
+        }
     }
 }
 
 impl Socket {
-    /// What a send to the kernel's side of AF_NETLINK does: the answers go into the own inbox.
-    fn ask_kernel(&self, cx: &Cx, data: &[u8], to: Option<Addr>) -> SysResult<usize> {
-        let remote = to.unwrap_or_else(|| self.state.lock().remote.clone());
-        if matches!(remote, Addr::Netlink(port, groups) if port != 0 || groups != 0) {
-            if !cx.task.creds().capable(CAP_NET_ADMIN) {
-                return Err(Errno::EPERM.into());
-            }
-            // Between guests, or to a group: there is nobody.
-            return Err(Errno::ECONNREFUSED.into());
-        }
-        let port = match self.netlink_port() {
-            Some(port) => port,
-            None => {
-                let port = self.net.netlink_port(cx.task.process.pid);
-                self.state.lock().local = Addr::Netlink(port, 0);
-                port
-            }
-        };
-        let answers = super::netlink::answer(cx, self, port, data);
-        let mut state = self.state.lock();
-        for data in answers {
-            if state.bytes.saturating_add(data.len()) > 2 * ROOM {
-                // A reader that does not read loses messages (netlink(7)).
-                state.error = Some(Errno::ENOBUFS);
-                break;
-            }
-            state.bytes += data.len();
-            let creds = Some(Ucred { pid: 0, uid: 0, gid: 0 });
-            let ancillary = Ancillary { creds, ..Ancillary::default() };
-            state.inbox.push_back(Message {
-                data,
-                start: 0,
-                from: Addr::Netlink(0, 0),
-                ancillary,
-                time: time::realtime(),
-            });
-        }
-        drop(state);
-        self.queue.wake(Ready::IN | Ready::RDNORM);
-        Ok(data.len())
-    }
-
-    /// Takes a message of the kernel, if there is room.
-    pub fn take_from_kernel(&self, data: Vec<u8>) {
-        {
-            let mut state = self.state.lock();
-            if state.bytes.saturating_add(data.len()) > ROOM || state.inbox.len() >= MESSAGES {
-                return;
-            }
-            state.bytes = state.bytes.saturating_add(data.len());
-            let ancillary =
-                Ancillary { creds: Some(Ucred { pid: 0, uid: 0, gid: 0 }), ..Ancillary::default() };
-            let from = Addr::Netlink(0, 0);
-            state.inbox.push_back(Message { data, start: 0, from, ancillary, time: time::realtime() });
-        }
-        self.queue.wake(Ready::IN | Ready::RDNORM);
-    }
-
     /// The control messages, but for SCM_RIGHTS, that come with what was received.
     pub fn records(&self, cx: &Cx, got: &Received) -> Vec<Record> {
         let on = |level, name| self.state.lock().options.get(&(level, name)).is_some_and(|v| *v != 0);
@@ -137,6 +74,7 @@ impl Socket {
             }
         }
         out.extend(got.ancillary.ip.records(self.family, on));
+        out.extend(got.error.clone());
         out
     }
 
@@ -196,14 +134,7 @@ impl Socket {
             }
             return match remote {
                 // Looked up each time: the receiver may have been bound later.
-                Addr::Ip(at) => match self.net.find_ip(self.protocol, at, self.source(at)) {
-                    Some(socket) => Ok(Some(socket)),
-                    None => {
-                        self.state.lock().error = Some(Errno::ECONNREFUSED);
-                        self.queue.wake(Ready::ERR);
-                        Ok(None)
-                    }
-                },
+                Addr::Ip(at) => Ok(self.net.find_ip(self.protocol, at, self.source(at))),
                 _ => peer.map(Some).ok_or(Errno::ECONNREFUSED.into()),
             };
         }
@@ -299,16 +230,20 @@ impl Socket {
         nonblocking: bool,
         flags: i32,
     ) -> SysResult<usize> {
+        // What a reader has lost is the reader's affair.
+        if self.family == AF_NETLINK && flags & MSG_OOB == 0 {
+            return self.send_netlink(cx, data, to.map(|(addr, _)| addr));
+        }
         let stream = self.kind == Kind::Stream;
         let counts = stream && !nonblocking && flags & MSG_OOB == 0;
-        let mut done = if counts { std::mem::take(&mut cx.state::<Progress>().0) } else { 0 }.min(data.len());
+        let before = if counts { cx.state::<Progress>().0.take() } else { None };
+        let mut done = before.unwrap_or(0).min(data.len());
         if done > 0 && self.has_error() {
             return Ok(done);
         }
-        let waited = std::mem::take(&mut cx.state::<Waited>().0);
         let mut state = self.state.lock();
-        // A Unix socket whose peer has gone: only who waits for room hears that it went without reading all.
-        if self.family == AF_UNIX && state.ended && state.connected && self.kind != Kind::Dgram && !waited {
+        // A Unix stream whose peer has gone: only who waits for room hears that it went without reading all.
+        if self.family == AF_UNIX && stream && state.ended && state.connected && before.is_none() {
             drop(state);
             return self.broken(cx, 0, flags);
         }
@@ -322,9 +257,6 @@ impl Socket {
         if flags & MSG_OOB != 0 {
             return self.send_urgent(cx, data, nonblocking, flags);
         }
-        if self.family == AF_NETLINK {
-            return self.ask_kernel(cx, data, to.map(|(addr, _)| addr));
-        }
         if !crate::memory::room_for(data.len() as u64) {
             return if done > 0 { Ok(done) } else { Err(Errno::ENOBUFS.into()) };
         }
@@ -332,6 +264,10 @@ impl Socket {
         // A message of AF_UNIX is in the sender's buffer, with 32 bytes beside it.
         let most = if self.family == AF_UNIX { buffer.unwrap_or(ROOM).saturating_sub(32) } else { 65_507 };
         if !stream && data.len() > most {
+            let to = to.map_or_else(|| self.state.lock().remote.clone(), |(addr, _)| addr);
+            if let Addr::Ip(to) = to {
+                self.too_long(data.len(), to);
+            }
             return Err(Errno::EMSGSIZE.into());
         }
         if !stream && self.family != AF_UNIX {
@@ -364,20 +300,24 @@ impl Socket {
             return self.send_to_many(data, to, ancillary);
         }
         let target = self.target(to)?;
-        let (local, shut, wait) = {
+        let (local, shut, wait, names_itself) = {
             let state = self.state.lock();
-            (state.local.clone(), state.shut_write || state.ended, state.send_wait)
+            let shut = state.shut_write || state.ended;
+            (state.local.clone(), shut, state.send_wait, state.passes_creds())
         };
         let local = match ancillary.ip.to.and_then(|to| self.source(to)) {
             Some(source) => Addr::Ip(source),
             None => local,
         };
         // Read before the receiver is locked.
-        let creds = super::control::sender(cx);
+        let creds = (self.family == AF_UNIX).then(|| super::control::sender(cx));
         let tcp = stream && self.family != AF_UNIX;
         let Some(target) = target.filter(|_| !shut) else {
             if self.kind == Kind::Dgram && !shut {
-                // Nobody there: UDP does not know.
+                // Nobody there: UDP does not know yet.
+                if let Some(to) = ancillary.ip.to {
+                    self.unreachable(data, to);
+                }
                 return Ok(data.len());
             }
             let count = data.len().min(buffer.unwrap_or(ROOM));
@@ -424,17 +364,17 @@ impl Socket {
                 carried.charge = charge;
                 carries = true;
             }
-            if inbox.options.get(&(SOL_SOCKET, SO_PASSPIDFD)).is_some_and(|on| *on != 0) {
-                carried.process = Some(Arc::downgrade(&cx.task.process));
+            // Who it is from is noted where one of the two wants it.
+            if carried.creds.is_none() && (names_itself || inbox.passes_creds()) {
+                carried.creds = creds;
+                carried.process = Some(cx.task.process.clone());
             }
-            let unix_creds = carried.creds.get_or_insert(creds);
             let piece = rest.get(..part).unwrap_or_default();
             let run = inbox.inbox.back_mut().filter(|last| {
                 stream
                     && carried.rights.is_empty()
                     && last.ancillary.rights.is_empty()
-                    && last.ancillary.creds == Some(*unix_creds)
-                    && last.ancillary.process.is_some() == carried.process.is_some()
+                    && last.ancillary.is_of(&carried)
                     && last.data.len() < RUN
             });
             match run {
@@ -455,7 +395,11 @@ impl Socket {
             inbox.charged = inbox.charged.saturating_add(target.charge(part));
             done += part;
         }
+        let deferred = if part > 0 { inbox.deferred.take() } else { None };
         drop(inbox);
+        if let Some(deferred) = deferred {
+            target.undefer(deferred);
+        }
         if carries {
             self.net.flight().carries(&target);
             self.net.flight().look(false);
@@ -473,8 +417,7 @@ impl Socket {
             return Ok(done);
         }
         if stream {
-            cx.state::<Progress>().0 = done;
-            cx.state::<Waited>().0 = true;
+            cx.state::<Progress>().0 = Some(done);
         }
         match wait_until(cx, wait) {
             Err(Fail::Error(Errno::EAGAIN)) if done > 0 => Ok(done),
@@ -538,13 +481,15 @@ impl Socket {
         self.state.lock().options.get(&(SOL_SOCKET, SO_PASSRIGHTS)).is_none_or(|on| *on != 0)
     }
 
-    /// What is sent to an end that was closed is lost, and answered by a reset: later calls hear EPIPE (tcp(7)).
+    /// What is sent to an end that was closed is lost, and answered by a reset: later calls hear EPIPE, or ECONNRESET where
+    /// the end was not told before (tcp(7)).
     fn hear_reset(&self, count: usize) -> usize {
         {
             let mut state = self.state.lock();
+            state.error = Some(if state.eof { Errno::EPIPE } else { Errno::ECONNRESET });
             state.ended = true;
+            state.eof = true;
             state.shut_write = true;
-            state.error = Some(Errno::EPIPE);
         }
         self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::ERR);
         count
@@ -575,7 +520,8 @@ impl Socket {
         cx.wait_on(&self.queue, Ready::IN);
         let sender = if flags & MSG_WAITALL != 0 { self.peer_send_buffer() } else { None };
         let mut state = self.state.lock();
-        if state.inbox.is_empty() {
+        // A stream tells what came before it broke, a message waits behind the error.
+        if state.inbox.is_empty() || !stream {
             match state.error.take() {
                 // It belongs to sending; the end of the data was told before.
                 Some(Errno::EPIPE) | None => {}
@@ -586,6 +532,10 @@ impl Socket {
             return Err(if self.family == AF_UNIX { Errno::EINVAL } else { Errno::ENOTCONN }.into());
         }
         let peek = flags & MSG_PEEK != 0;
+        // SO_PEEK_OFF: where to look from.
+        let off = state.options.get(&(SOL_SOCKET, SO_PEEK_OFF)).and_then(|off| usize::try_from(*off).ok());
+        let (first, mut skip) = if peek { state.look_from(off.unwrap_or(0)) } else { (0, 0) };
+        let nothing = first >= state.inbox.len();
         let wait = state.receive_wait;
         let wanted = if flags & MSG_WAITALL != 0 { usize::MAX } else { Socket::least(&state) };
         let short = stream
@@ -593,8 +543,8 @@ impl Socket {
             && !nonblocking
             && !state.eof
             && state.bytes < wanted.min(buf.len()).min(self.room(&state, sender));
-        if state.inbox.is_empty() && !(stream && buf.is_empty()) || short {
-            if state.eof && state.inbox.is_empty() {
+        if nothing && !(stream && buf.is_empty()) || short {
+            if state.eof && nothing {
                 return Ok(Received::nothing());
             }
             drop(state);
@@ -612,15 +562,18 @@ impl Socket {
         }
         let mut got = Received::nothing();
         let mut emptied = Vec::new();
-        let mut index = 0;
+        let mut index = first;
+        let passes = self.family == AF_UNIX && state.passes_creds();
         while let Some(message) = state.inbox.get_mut(index) {
             if got.count > 0 && (!stream || !message.ancillary.rights.is_empty() || got.count >= buf.len()) {
                 break;
             }
-            if index > 0 && !stream {
+            // Who asks for the writer is told of one.
+            if passes && got.count > 0 && !message.ancillary.is_of(&got.ancillary) {
                 break;
             }
-            let bytes = message.data.get(message.start..).unwrap_or_default();
+            let start = message.start.saturating_add(std::mem::take(&mut skip));
+            let bytes = message.data.get(start..).unwrap_or_default();
             let room = buf.len().saturating_sub(got.count);
             let part = bytes.len().min(room);
             if got.count.saturating_add(part) > cx.room {
@@ -641,13 +594,21 @@ impl Socket {
                 to.copy_from_slice(from);
             }
             got.count += part;
-            got.whole += if stream { part } else { bytes.len() };
+            got.whole += match (stream, self.family) {
+                (true, _) => part,
+                // UDP tells the whole length, from wherever it is looked at.
+                (false, AF_INET | AF_INET6) if flags & MSG_TRUNC != 0 => message.data.len(),
+                (false, _) => bytes.len(),
+            };
             got.from = message.from.clone();
             got.ancillary.creds = message.ancillary.creds;
             got.ancillary.ip = message.ancillary.ip;
             got.ancillary.process = message.ancillary.process.clone();
             got.time = (!stream).then_some(message.time);
             let with_rights = !message.ancillary.rights.is_empty();
+            if with_rights {
+                self.net.flight().took();
+            }
             if peek {
                 got.ancillary.rights.extend(message.ancillary.rights.iter().cloned());
                 index += 1;
@@ -670,6 +631,17 @@ impl Socket {
             if with_rights || !stream {
                 break;
             }
+        }
+        if let Some(off) = off {
+            let udp = !stream && self.family != AF_UNIX;
+            let moved = match (peek, udp) {
+                (true, true) if flags & MSG_TRUNC != 0 => off.saturating_add(got.whole),
+                (true, _) => off.saturating_add(got.count),
+                (false, true) => off.saturating_sub(got.count),
+                (false, false) => off.saturating_sub(got.whole),
+            };
+            let moved = i32::try_from(moved).unwrap_or(i32::MAX);
+            state.options.insert((SOL_SOCKET, SO_PEEK_OFF), moved);
         }
         drop(state);
         drop(emptied);

@@ -23,7 +23,7 @@ pub struct Mounts(Lock<Vec<Given>>);
 
 impl Default for Mounts {
     fn default() -> Self {
-        Mounts(Lock::new(Level::Mounts, Vec::new()))
+        Mounts(Lock::new(Level::Field, Vec::new()))
     }
 }
 

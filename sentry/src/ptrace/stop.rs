@@ -337,10 +337,15 @@ pub(crate) fn ask(task: &Task, call: &mut Call, option: u64, event: i32, message
 /// Before guest code: one instruction, if that is what the tracer wants. What it wants of a call that has ended was
 /// dealt with before.
 pub(crate) fn step(task: &Task, port: &mut dyn Port) -> Result<(), Gone> {
+    if !task.tracing.is_traced() {
+        return Ok(());
+    }
+    // Before the tracer's record is locked.
+    let space = task.space();
     let watches = match &mut task.tracing.lock().by {
         None => return Ok(()),
         Some(by) => {
-            let watches = watch::begin(task, port, by);
+            let watches = watch::begin(&*space, port, by);
             if !by.step && !watches {
                 task.tracing.watching.store(false, SeqCst);
                 return Ok(());

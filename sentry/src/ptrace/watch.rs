@@ -8,7 +8,7 @@ use super::Tracer;
 use crate::fail::SysResult;
 use crate::task::Task;
 use platform::decode::{self, Instruction, LONGEST, Touch};
-use platform::{Exception, Port};
+use platform::{Exception, Port, Space};
 use std::sync::atomic::Ordering::SeqCst;
 use syscall_table::abi::sigaction::SIGTRAP;
 use syscall_table::errno::Errno;
@@ -60,9 +60,8 @@ pub(crate) struct Before {
     instruction: Option<Instruction>,
 }
 
-fn read(task: &Task, by: &Tracer) -> [[u8; MOST]; COUNT] {
+fn read(space: &dyn Space, by: &Tracer) -> [[u8; MOST]; COUNT] {
     let mut values = <[[u8; MOST]; COUNT]>::default();
-    let space = task.space();
     for (index, (value, addr)) in values.iter_mut().zip(by.debug).enumerate() {
         if let Some((WRITE | ACCESS, length)) = enabled(by.debug[7], index) {
             // What is not mapped does not change.
@@ -73,7 +72,7 @@ fn read(task: &Task, by: &Tracer) -> [[u8; MOST]; COUNT] {
 }
 
 /// Before guest code goes on: whether it is to be watched instruction by instruction.
-pub(super) fn begin(task: &Task, port: &mut dyn Port, by: &mut Tracer) -> bool {
+pub(super) fn begin(space: &dyn Space, port: &mut dyn Port, by: &mut Tracer) -> bool {
     if by.debug[7] & 0xff == 0 && !by.block {
         return false;
     }
@@ -81,7 +80,6 @@ pub(super) fn begin(task: &Task, port: &mut dyn Port, by: &mut Tracer) -> bool {
         by.block || (0..COUNT).any(|index| matches!(enabled(by.debug[7], index), Some((WRITE | ACCESS, _))));
     let instruction = port.regs().ok().filter(|_| needed).and_then(|regs| {
         let mut code = [0; LONGEST];
-        let space = task.space();
         // It may end where the memory does.
         let got = match space.read_code(regs.rip, &mut code) {
             Ok(()) => LONGEST,
@@ -89,7 +87,7 @@ pub(super) fn begin(task: &Task, port: &mut dyn Port, by: &mut Tracer) -> bool {
         };
         decode::instruction(code.get(..got)?, &regs)
     });
-    by.before = Before { values: read(task, by), instruction };
+    by.before = Before { values: read(space, by), instruction };
     true
 }
 
@@ -109,9 +107,10 @@ pub(crate) fn look(task: &Task, port: &mut dyn Port, exception: &Exception) -> S
         return Seen::Other;
     }
     let Ok(regs) = port.regs() else { return Seen::Other };
+    let space = task.space();
     let mut state = task.tracing.lock();
     let Some(by) = &mut state.by else { return Seen::Other };
-    let now = read(task, by);
+    let now = read(&*space, by);
     let before = std::mem::take(&mut by.before);
     let insn = before.instruction.unwrap_or(Instruction { blind: true, ..Instruction::default() });
     let touched = |at: u64, length: u64, reads: bool| {

@@ -63,7 +63,7 @@ impl FileOps for FsFile {
 
 fn context(kind: &'static str, phase: Phase) -> Arc<File> {
     let context = Context { kind, phase, options: Options::default(), source: None };
-    File::new(Arc::new(FsFile(Lock::new(Level::Object, context))), O_RDWR, None)
+    File::new(Arc::new(FsFile(Lock::new(Level::Pos, context))), O_RDWR, None)
 }
 
 pub fn fsopen(cx: &mut Cx, fsname: CStr, flags: NewMountFlags) -> SysResult {

@@ -151,9 +151,10 @@ pub fn semctl(cx: &mut Cx, semid: i32, semnum: i32, op: IpcCmd, arg: u64) -> Sys
         cmd @ (IPC_STAT | SEM_STAT | SEM_STAT_ANY) => {
             let (id, set) =
                 if cmd == IPC_STAT { (semid, ipc.sem.find(semid)?) } else { ipc.sem.at(semid)? };
+            let ns = cx.task.creds().ns.clone();
             let state = if cmd == SEM_STAT_ANY { set.lock() } else { permitted(cx, &set, READ)? };
             let stat = Semid {
-                sem_perm: state.perm.abi(id, &cx.task.creds().ns),
+                sem_perm: state.perm.abi(id, &ns),
                 sem_otime: state.otime,
                 sem_ctime: state.ctime,
                 sem_nsems: state.sems.len() as u64,

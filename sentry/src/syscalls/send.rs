@@ -27,6 +27,7 @@ const RECEIVE_FLAGS: i32 = MSG_DONTWAIT
     | MSG_CMSG_CLOEXEC
     | MSG_NOSIGNAL
     | MSG_WAITFORONE
+    | MSG_ERRQUEUE
     | MSG_OOB;
 
 struct Outgoing {
@@ -199,10 +200,6 @@ struct Incoming {
 
 fn receive_one(cx: &mut Cx, fd: Fd, ranges: &[(u64, usize)], flags: i32) -> SysResult<Incoming> {
     let (file, socket) = get(cx, fd)?;
-    if flags & MSG_ERRQUEUE != 0 {
-        // No option that would queue errors is implemented, so the queue is empty.
-        return Err(Errno::EAGAIN.into());
-    }
     if flags & !RECEIVE_FLAGS != 0 {
         return Err(Fail::gap(Errno::EINVAL, format!("receive flags {:#x}", flags & !RECEIVE_FLAGS)));
     }
@@ -210,7 +207,10 @@ fn receive_one(cx: &mut Cx, fd: Fd, ranges: &[(u64, usize)], flags: i32) -> SysR
     let len = ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l)).min(MOST);
     cx.room = io::room_in(cx, ranges);
     io::with_scratch(len, |buffer| {
-        let got = if flags & MSG_OOB != 0 {
+        // Families without errors of datagrams do not know the flag.
+        let got = if flags & MSG_ERRQUEUE != 0 && matches!(socket.family, AF_INET | AF_INET6) {
+            socket.receive_error(buffer)?
+        } else if flags & MSG_OOB != 0 {
             let count = socket.receive_urgent(buffer, flags)?;
             Received { count, whole: count, ..Received::nothing() }
         } else {
@@ -252,11 +252,11 @@ fn receive_header(cx: &mut Cx, fd: Fd, at: u64, flags: i32) -> SysResult {
     let ranges = io::read_iovec(cx, header.msg_iov, count)?;
     let Incoming { mut got, socket } = receive_one(cx, fd, &ranges, flags)?;
     header.msg_flags = flags & (MSG_CMSG_CLOEXEC | MSG_OOB);
+    if got.error.is_some() {
+        header.msg_flags |= MSG_ERRQUEUE;
+    }
     if got.whole > got.count {
         header.msg_flags |= MSG_TRUNC;
-    }
-    if socket.kind == Kind::Seqpacket && got.whole > 0 {
-        header.msg_flags |= MSG_EOR;
     }
     if header.msg_name != 0 {
         let bytes = match (socket.kind, &got.from) {
@@ -271,7 +271,7 @@ fn receive_header(cx: &mut Cx, fd: Fd, at: u64, flags: i32) -> SysResult {
     let cloexec = flags & MSG_CMSG_CLOEXEC != 0;
     let (at_control, room) = (header.msg_control, header.msg_controllen);
     let wants = socket.family == AF_UNIX && socket.option(SO_PASSPIDFD);
-    let sender = wants.then(|| got.sender(cx)).flatten();
+    let sender = got.ancillary.process.take().filter(|_| wants);
     let rights = &mut got.ancillary.rights;
     let (used, cut) = control::write(cx, at_control, room, &records, rights, sender, cloexec)?;
     header.msg_controllen = used;

@@ -5,7 +5,6 @@ use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::ipc::install_file;
 use crate::net::addr::Addr;
-use crate::net::control::own_creds;
 use crate::net::netlink;
 use crate::net::socket::{Kind, Socket, description};
 use crate::task::creds::cap;
@@ -107,7 +106,7 @@ pub fn socketpair(
     }
     let a = make(cx, AF_UNIX, base, protocol.bits())?;
     let b = make(cx, AF_UNIX, base, protocol.bits())?;
-    Socket::join(&a, &b, own_creds(cx), cx.task);
+    Socket::join(&a, &b, cx.task);
     let cloexec = flags & SOCK_CLOEXEC != 0;
     let (a, b) = (description(a, flags), description(b, flags));
     let first = install_file(cx, a, cloexec)?;
@@ -168,6 +167,9 @@ pub(super) fn resolve(cx: &Cx, socket: &Socket, to: &Addr) -> SysResult<Option<A
 pub fn bind(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResult {
     let (_, socket) = get(cx, sockfd)?;
     let to = read_addr(cx, socket.family, addr.addr(), addrlen)?;
+    if let Addr::Netlink(port, groups) = to {
+        return socket.bind_netlink(cx, port, groups).map(|()| 0);
+    }
     let bound = socket.state.lock().local != Addr::Unnamed;
     if bound {
         return Err(Errno::EINVAL.into());
@@ -202,15 +204,7 @@ pub fn bind(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResul
             socket.state.lock().chosen = (!at.ip().is_unspecified(), at.port() != 0);
             Addr::Ip(bound)
         }
-        Addr::Netlink(port, groups) => {
-            let taken = |s: &Arc<Socket>| s.protocol == socket.protocol && s.netlink_port() == Some(port);
-            match port {
-                0 => Addr::Netlink(socket.net.netlink_port(cx.task.process.pid), groups),
-                _ if socket.net.sockets().iter().any(taken) => return Err(Errno::EADDRINUSE.into()),
-                _ => Addr::Netlink(port, groups),
-            }
-        }
-        Addr::None => return Err(Errno::EAFNOSUPPORT.into()),
+        Addr::None | Addr::Netlink(..) => return Err(Errno::EAFNOSUPPORT.into()),
     };
     socket.state.lock().local = local;
     Ok(0)
@@ -231,6 +225,9 @@ pub fn connect(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysRe
             socket.set_peer(None)?;
         }
         return Ok(0);
+    }
+    if socket.family == AF_NETLINK {
+        return socket.connect_netlink(cx, to).map(|()| 0);
     }
     let found = resolve(cx, &socket, &to)?;
     if socket.kind == Kind::Dgram {
@@ -321,6 +318,9 @@ pub fn getsockopt(
     }
     let part = value.get(..room.min(value.len())).unwrap_or_default();
     cx.copy_out(optval.addr(), part)?;
-    cx.write_value(optlen.addr(), &(part.len() as i32))?;
+    // Of this list the whole length is told.
+    let whole = (level.bits(), optname.bits()) == (SOL_NETLINK, NETLINK_LIST_MEMBERSHIPS);
+    let len = if whole { value.len() } else { part.len() };
+    cx.write_value(optlen.addr(), &(len as i32))?;
     Ok(0)
 }

@@ -325,17 +325,21 @@ fn limit_reached(parent: &Task, kernel: &Arc<Kernel>) -> SysResult<()> {
     {
         return Ok(());
     }
+    // The one that is being made is among them.
+    if has_more(kernel, creds.uid, limit) { Err(Errno::EAGAIN.into()) } else { Ok(()) }
+}
+
+/// Whether a real user has more tasks than `limit`, those that are being made among them.
+fn has_more(kernel: &Kernel, uid: u32, limit: u64) -> bool {
     let (tasks, making): (Vec<_>, _) = {
         let tree = kernel.tree.lock();
         if (tree.tasks.len() + tree.making.len()) as u64 <= limit {
-            return Ok(());
+            return false;
         }
-        let making = tree.making.values().filter(|uid| **uid == creds.uid).count();
+        let making = tree.making.values().filter(|maker| **maker == uid).count();
         (tree.tasks.values().cloned().collect(), making)
     };
-    // The one that is being made is among them.
-    let own = making + tasks.iter().filter(|task| task.creds().uid == creds.uid).count();
-    if own as u64 > limit { Err(Errno::EAGAIN.into()) } else { Ok(()) }
+    (making + tasks.iter().filter(|task| task.creds().uid == uid).count()) as u64 > limit
 }
 
 /// Whether the task's real user has more tasks than the task's RLIMIT_NPROC: execve(2) after setuid(2) asks, whatever rights
@@ -343,11 +347,7 @@ fn limit_reached(parent: &Task, kernel: &Arc<Kernel>) -> SysResult<()> {
 pub(crate) fn has_too_many(task: &Task) -> bool {
     let uid = task.creds().uid;
     let limit = task.process.limit(RLIMIT_NPROC);
-    if limit == RLIM_INFINITY || uid == 0 {
-        return false;
-    }
-    let tasks: Vec<_> = task.kernel.tree.lock().tasks.values().cloned().collect();
-    tasks.iter().filter(|task| task.creds().uid == uid).count() as u64 > limit
+    limit != RLIM_INFINITY && uid != 0 && has_more(&task.kernel, uid, limit)
 }
 
 fn new_process(parent: &Arc<Task>, pid: i32, flags: u64) -> Arc<Process> {

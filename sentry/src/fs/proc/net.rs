@@ -6,6 +6,7 @@ use crate::fs::pseudo::ino;
 use crate::net::listing::{self, LISTEN, Row};
 use crate::net::{Net, iface};
 use crate::task::Task;
+use crate::task::userns::UserNs;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -71,7 +72,8 @@ fn counters(group: &str, names: &str) -> String {
     format!("{group}: {names}\n{group}: {}\n", values.join(" "))
 }
 
-type Make = fn(&Net) -> Vec<u8>;
+/// Users are shown as the reader's namespace names them.
+type Make = fn(&Net, &UserNs) -> Vec<u8>;
 
 /// An address as these tables have it: 32-bit words in the machine's order, and the port.
 fn address(family: i32, at: &SocketAddr) -> String {
@@ -86,15 +88,19 @@ fn address(family: i32, at: &SocketAddr) -> String {
 }
 
 /// What the lines of TCP and UDP share.
-fn entry(slot: String, row: &Row) -> String {
+fn entry(slot: String, row: &Row, reader: &UserNs) -> String {
     let (local, remote) = (address(row.family, &row.local), address(row.family, &row.remote));
     format!(
         "{slot}: {local} {remote} {:02X} 00000000:{:08X} 00:00000000 00000000 {:5} {:8} {} 2 {POINTER}",
-        row.state, row.received, row.uid, 0, row.ino
+        row.state,
+        row.received,
+        reader.user(row.uid),
+        0,
+        row.ino
     )
 }
 
-fn table(net: &Net, family: i32, protocol: i32, heading: &str) -> String {
+fn table(net: &Net, reader: &UserNs, (family, protocol): (i32, i32), heading: &str) -> Vec<u8> {
     let tcp = protocol == IPPROTO_TCP;
     let width = match (family, tcp) {
         (AF_INET, true) => TCP_WIDTH,
@@ -104,13 +110,13 @@ fn table(net: &Net, family: i32, protocol: i32, heading: &str) -> String {
     let mut out = format!("{:<width$}\n", heading.trim_end());
     for (slot, row) in listing::rows(net, family, protocol).iter().enumerate() {
         let line = match (tcp, row.state) {
-            (true, LISTEN) => entry(format!("{slot:4}"), row) + " 100 0 0 10 0",
-            (true, _) => entry(format!("{slot:4}"), row) + " 20 4 30 10 -1",
-            (false, _) => entry(format!("{slot:5}"), row) + " 0",
+            (true, LISTEN) => entry(format!("{slot:4}"), row, reader) + " 100 0 0 10 0",
+            (true, _) => entry(format!("{slot:4}"), row, reader) + " 20 4 30 10 -1",
+            (false, _) => entry(format!("{slot:5}"), row, reader) + " 0",
         };
         let _ = writeln!(out, "{line:<width$}");
     }
-    out
+    out.into_bytes()
 }
 
 /// Names are any bytes.
@@ -158,7 +164,7 @@ fn sockstat6(net: &Net) -> String {
 /// Addresses of IPv6: address, index, bits of the network, scope, flags, name.
 fn if_inet6(net: &Net) -> String {
     let mut out = String::new();
-    for address in net.lo().addresses {
+    for address in &net.lo().addresses {
         let std::net::IpAddr::V6(ip) = address.ip else { continue };
         let _ = ip.octets().iter().try_for_each(|byte| write!(out, "{byte:02x}"));
         // The scope as the address has it (net/ipv6.h).
@@ -230,20 +236,20 @@ pub(super) fn files(of: &Arc<Net>) -> Names {
         (b"udplite6", UDP6.into()),
     ];
     let live: [(&'static [u8], Make); 10] = [
-        (b"tcp", |net| table(net, AF_INET, IPPROTO_TCP, TCP).into_bytes()),
-        (b"tcp6", |net| table(net, AF_INET6, IPPROTO_TCP, TCP6).into_bytes()),
-        (b"udp", |net| table(net, AF_INET, IPPROTO_UDP, UDP).into_bytes()),
-        (b"udp6", |net| table(net, AF_INET6, IPPROTO_UDP, UDP6).into_bytes()),
-        (b"unix", unix),
-        (b"if_inet6", |net| if_inet6(net).into_bytes()),
-        (b"igmp", |net| igmp(net).into_bytes()),
-        (b"igmp6", |net| igmp6(net).into_bytes()),
-        (b"sockstat", |net| sockstat(net).into_bytes()),
-        (b"sockstat6", |net| sockstat6(net).into_bytes()),
+        (b"tcp", |net, reader| table(net, reader, (AF_INET, IPPROTO_TCP), TCP)),
+        (b"tcp6", |net, reader| table(net, reader, (AF_INET6, IPPROTO_TCP), TCP6)),
+        (b"udp", |net, reader| table(net, reader, (AF_INET, IPPROTO_UDP), UDP)),
+        (b"udp6", |net, reader| table(net, reader, (AF_INET6, IPPROTO_UDP), UDP6)),
+        (b"unix", |net, _| unix(net)),
+        (b"if_inet6", |net, _| if_inet6(net).into_bytes()),
+        (b"igmp", |net, _| igmp(net).into_bytes()),
+        (b"igmp6", |net, _| igmp6(net).into_bytes()),
+        (b"sockstat", |net, _| sockstat(net).into_bytes()),
+        (b"sockstat6", |net, _| sockstat6(net).into_bytes()),
     ];
     let live = live.map(|(name, make)| {
         let net = of.clone();
-        (name, text(ino(&[b"net", name]), 0o444, (0, 0), move |_: &Task| Ok(make(&net))))
+        (name, text(ino(&[b"net", name]), 0o444, (0, 0), move |task: &Task| Ok(make(&net, &task.creds().ns))))
     });
     fixed.into_iter().map(|(name, text)| named(b"net", name, text)).chain(live).collect()
 }

@@ -169,7 +169,8 @@ fn program(cx: &mut Cx, fd: i32) -> SysResult<Arc<File>> {
 fn replace(cx: &mut Cx, file: Arc<File>) -> SysResult {
     let process = &cx.task.process;
     let place = |file: &File| file.path.as_ref().map(|p| p.display(None));
-    let old = process.exe_file.lock().as_ref().and_then(|f| place(f));
+    let old = process.exe_file.lock().clone();
+    let old = old.as_ref().and_then(|f| place(f));
     let mapped = cx.task.mm().areas().iter().any(|(_, area)| area.file().and_then(|f| place(f)) == old);
     if old.is_some() && mapped {
         return Err(Errno::EBUSY.into());
