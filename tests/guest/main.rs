@@ -19,7 +19,7 @@ mod sockets;
 verbs! {
     answers areas mapsites
     attr buffers clone close dnotify dup epoll exec fault fcntl fdops fileops files futex getdents ids inet init inotify job loopback lseek
-    memlimit mmap names netlink netns open peer pipe pointers prctl pread process procfs pty read rlimit setid sigfault
+    memlimit mmap names netlink netns open peer pipe pointers prctl pread process procfs pty queues read rlimit setid sigfault
     sigframe signal sites socket sockopt splice stat threads time timers tty wait
     write
     xattr

@@ -8,7 +8,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use support::{Place, Who, command, family, holdings, present};
+use support::{Place, Who, command, family, present, settled};
 
 /// Name, program that must be there, shell text, whether the short form has it.
 const SERVERS: &[(&str, &str, &str, bool)] = &[
@@ -23,12 +23,16 @@ const SERVERS: &[(&str, &str, &str, bool)] = &[
     ("sshd", "ssh-keygen", include_str!("../programs/sshd.sh"), false),
 ];
 
-/// A round for each line: the text is the first argument.
-const ROUNDS: &str = "while read line; do sh -c \"$1\" >/dev/null 2>&1 </dev/null; echo done; done";
+/// A round for each line: the text is the first argument. What it says, and how it ended.
+const ROUNDS: &str = "while read line; do sh -c \"$1\" 2>/dev/null </dev/null; echo \"done $?\"; done";
 
 fn growth(platform: &'static str, text: &str) -> Result<(), Failed> {
     let long = std::env::var_os("LAZARET_LONG").is_some();
     let argv = ["sh", "-c", ROUNDS, "rounds", text];
+    let mut native = command(Place::Native, Who::Caller, &[], &["sh", "-c", text]);
+    let native = native.stdin(Stdio::null()).stderr(Stdio::null()).output()?;
+    let wanted =
+        format!("{}done {}\n", String::from_utf8_lossy(&native.stdout), native.status.code().unwrap_or(-1));
     let mut started = command(Place::Inside(platform), Who::Caller, &[], &argv);
     let mut child = started.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut to = child.stdin.take().ok_or("its standard input")?;
@@ -36,8 +40,16 @@ fn growth(platform: &'static str, text: &str) -> Result<(), Failed> {
     let mut round = || -> Result<(), Failed> {
         writeln!(to, "go")?;
         let mut answer = String::new();
-        from.read_line(&mut answer)?;
-        if answer == "done\n" { Ok(()) } else { Err(format!("the sandbox ended: {answer:?}").into()) }
+        loop {
+            let start = answer.len();
+            if from.read_line(&mut answer)? == 0 {
+                return Err(format!("the sandbox ended: {answer:?}").into());
+            }
+            if answer[start..].starts_with("done ") {
+                break;
+            }
+        }
+        if answer == wanted { Ok(()) } else { Err(format!("{answer:?} instead of {wanted:?}").into()) }
     };
     round()?;
     round()?;
@@ -60,19 +72,6 @@ fn growth(platform: &'static str, text: &str) -> Result<(), Failed> {
     // What the allocator keeps of a round's peak varies.
     let fits = more(0) <= 4096 && more(1) <= 4 && more(2) <= 8;
     if fits { Ok(()) } else { Err(format!("{before:?} became {after:?} after {rounds} rounds").into()) }
-}
-
-/// What the sentry holds once it has reaped what ended.
-fn settled(sentry: u32) -> [u64; 3] {
-    let mut last = holdings(sentry);
-    loop {
-        std::thread::sleep(Duration::from_millis(300));
-        let now = holdings(sentry);
-        if now == last {
-            return now;
-        }
-        last = now;
-    }
 }
 
 fn main() {

@@ -5,8 +5,7 @@ mod support;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
-use std::time::Duration;
-use support::{Place, Who, bins, command, family, holdings};
+use support::{Place, Who, bins, command, family, settled};
 
 /// The program `churn` inside.
 struct Churn {
@@ -38,19 +37,6 @@ impl Churn {
         self.from.read_line(&mut answer)?;
         if answer == "done\n" { Ok(()) } else { Err(format!("{line}: {answer:?}").into()) }
     }
-
-    /// What the sentry holds once it has reaped what ended.
-    fn settled(&self) -> [u64; 3] {
-        let mut last = holdings(self.sentry);
-        loop {
-            std::thread::sleep(Duration::from_millis(200));
-            let now = holdings(self.sentry);
-            if now == last {
-                return now;
-            }
-            last = now;
-        }
-    }
 }
 
 /// Lines given twice leave what they left the first time: KiB, descriptors and threads may differ by this much.
@@ -59,11 +45,11 @@ fn keeps(platform: &'static str, first: &[&str], then: &[&str], kib: u64) -> Res
     for line in first {
         churn.tell(line)?;
     }
-    let before = churn.settled();
+    let before = settled(churn.sentry);
     for line in then {
         churn.tell(line)?;
     }
-    let after = churn.settled();
+    let after = settled(churn.sentry);
     let Churn { mut child, to, .. } = churn;
     drop(to);
     child.wait()?;
@@ -109,9 +95,9 @@ fn namespaces(platform: &'static str) -> Result<(), Failed> {
 fn idle_connections(platform: &'static str) -> Result<(), Failed> {
     let mut churn = Churn::start(platform)?;
     churn.tell("hold 10")?;
-    let before = churn.settled();
+    let before = settled(churn.sentry);
     churn.tell("hold 10000")?;
-    let after = churn.settled();
+    let after = settled(churn.sentry);
     churn.tell("free 0")?;
     let Churn { mut child, to, .. } = churn;
     drop(to);

@@ -488,6 +488,20 @@ pub fn holdings(pid: u32) -> [u64; 3] {
     [field("VmRSS:"), fds as u64, field("Threads:")]
 }
 
+/// What it holds once that stays the same, or after ten seconds: it may have threads to end and tasks to reap yet.
+pub fn settled(pid: u32) -> [u64; 3] {
+    let mut last = holdings(pid);
+    for _ in 0..33 {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let now = holdings(pid);
+        if now == last {
+            break;
+        }
+        last = now;
+    }
+    last
+}
+
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
