@@ -272,12 +272,14 @@ fn route_4(kind: (u8, u8), prefix: u8, to: Ipv4Addr, from: Ipv4Addr) -> Body {
 fn found_4(cx: &Cx, to: Ipv4Addr, from: IpAddr) -> Body {
     /// RTM_F_CLONED, RTCF_LOCAL
     const FLAGS: u32 = 0x200 | 0x8000_0000;
-    let mut fixed = [AF_INET as u8, 32, 0, 0, TABLE_LOCAL, 0, 0, ROUTE_LOCAL, 0, 0, 0, 0];
+    // Linux has the local table within the main one as long as nobody makes rules.
+    let table = TABLE_MAIN;
+    let mut fixed = [AF_INET as u8, 32, 0, 0, table, 0, 0, ROUTE_LOCAL, 0, 0, 0, 0];
     fixed[8..12].copy_from_slice(&FLAGS.to_ne_bytes());
     let from = super::listing::octets(AF_INET, from);
     let uid = cx.task.creds().ns.user(cx.task.creds().uid);
     Body::new(&fixed)
-        .attr(15, &u32::from(TABLE_LOCAL).to_ne_bytes())
+        .attr(15, &u32::from(table).to_ne_bytes())
         .attr(1, &to.octets())
         .attr(4, &iface::INDEX.to_ne_bytes())
         .attr(7, from.get(..4).unwrap_or_default())
