@@ -115,12 +115,12 @@ fn idle_connections(platform: &'static str) -> Result<(), Failed> {
 fn blocked(platform: &'static str) -> Result<(), Failed> {
     let mut churn = Churn::start(platform)?;
     churn.tell("crowd 100")?;
-    let before = churn.settled();
+    let before = settled(churn.sentry);
     churn.tell("block 2000")?;
-    let threads = churn.settled();
+    let threads = settled(churn.sentry);
     churn.tell("wake 0")?;
     churn.tell("block 2000")?;
-    let again = churn.settled();
+    let again = settled(churn.sentry);
     churn.tell("wake 0")?;
     let Churn { mut child, to, .. } = churn;
     drop(to);

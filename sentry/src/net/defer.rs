@@ -53,6 +53,14 @@ impl Socket {
         }
     }
 
+    /// Nobody will accept it. No lock may be held.
+    pub(super) fn stop_waiting(self: &Arc<Socket>) {
+        let deferred = self.state.lock().deferred.take();
+        if let (Some(deferred), Some(kernel)) = (deferred, self.kernel()) {
+            kernel.timers.disarm(deferred.timer);
+        }
+    }
+
     /// It waits no more: accept(2) finds it.
     fn present(&self, connection: &Arc<Socket>) {
         let found = {

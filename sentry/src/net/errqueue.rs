@@ -96,6 +96,12 @@ impl Socket {
         let info = if v4 { u32::from(u16::MAX) } else { self.net.lo().mtu };
         {
             let mut state = self.state.lock();
+            // The port is the peer's, wherever it was sent.
+            let port = match &state.remote {
+                Addr::Ip(peer) if state.connected => peer.port(),
+                _ => 0,
+            };
+            let to = SocketAddr::new(to.ip(), port);
             if state.errors.len() < MOST {
                 let (errno, origin) = (Errno::EMSGSIZE, (LOCAL, 0, 0));
                 state.errors.push_back(Queued { errno, origin, info, to, data: Vec::new() });

@@ -461,7 +461,7 @@ impl Socket {
             socket.state.lock().linger = Linger { l_onoff: 1, l_linger: 0 };
             socket.close();
         }
-        drop(deferred);
+        deferred.iter().for_each(Socket::stop_waiting);
     }
 
     fn close(&self) {
