@@ -51,8 +51,13 @@ fn growth(platform: &'static str, text: &str) -> Result<(), Failed> {
         }
         if answer == wanted { Ok(()) } else { Err(format!("{answer:?} instead of {wanted:?}").into()) }
     };
-    round()?;
-    round()?;
+    // Caches with bounds fill in the first rounds.
+    let start = Instant::now();
+    let mut first = 0;
+    while first < 2 || long && start.elapsed() < Duration::from_secs(30) {
+        round()?;
+        first += 1;
+    }
     let named = |pid: &u32| {
         std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.trim() == "lazaret-sentry")
     };
