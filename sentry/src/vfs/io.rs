@@ -4,6 +4,7 @@ use crate::args::{Fd, InSlice};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::signal::{deliver, send};
+use crate::sync::{Level, Lock};
 use crate::vfs::file::{File, OWN_POSITION};
 use crate::vfs::watch;
 use std::cell::Cell;
@@ -19,12 +20,31 @@ const CHUNK: usize = 128 * 1024;
 /// Most bytes of one message or pipe transfer: these are moved in one piece or not at all.
 const PIECE: usize = 1024 * 1024;
 
+/// Longest buffer that a thread keeps: there may be thousands of threads.
+const OWN: usize = 32 * 1024;
+/// So many longer ones are kept by all together.
+const LONG: usize = 4;
+
 thread_local! {
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
+static LONGER: Lock<Vec<Vec<u8>>> = Lock::new(Level::Field, Vec::new());
+
 /// Runs `f` with a buffer of `len` bytes of arbitrary contents.
 pub fn with_scratch<T>(len: usize, f: impl FnOnce(&mut [u8]) -> T) -> T {
+    if len > OWN {
+        let mut buffer = LONGER.lock().pop().unwrap_or_default();
+        if buffer.len() < len {
+            buffer.resize(len, 0);
+        }
+        let result = f(buffer.get_mut(..len).unwrap_or_default());
+        let mut kept = LONGER.lock();
+        if kept.len() < LONG {
+            kept.push(buffer);
+        }
+        return result;
+    }
     let mut buffer = SCRATCH.take();
     if buffer.len() < len {
         buffer.resize(len, 0);
