@@ -57,6 +57,12 @@ impl<'a> Cx<'a> {
     /// NeedPort.
     pub fn memory_port(&mut self, full: bool) -> SysResult<&mut dyn Port> {
         let Some(port) = &mut self.port else { return Err(Fail::NeedPort) };
+        if full {
+            // A tracer is to find what the program has.
+            let watched = self.task.tracing.is_traced()
+                || self.task.mm().watched.load(std::sync::atomic::Ordering::SeqCst);
+            port.may_rewrite(!watched);
+        }
         let able = port.defer() && !full;
         if able || port.full() { Ok(&mut **port) } else { Err(Fail::NeedPort) }
     }

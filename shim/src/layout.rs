@@ -215,8 +215,14 @@ pub const CALLS_FIRST: u32 = 0x100;
 /// segment selectors, err, trapno, oldmask, cr2, fpstate pointer (`struct sigcontext`, asm/sigcontext.h).
 pub const MCTX_WORDS: usize = 24;
 /// Not a host call: the shim writes five bytes, the lower ones of the second argument, at the first, in one step if they lie in
-/// an aligned word of eight. Left out once something of the batch has failed.
+/// an aligned word of eight. Left out once something of the batch has failed, or if the third argument has the bit
+/// [`POKE_IF`] and its lower five bytes are not what is there.
 pub const POKE: u64 = 4001;
+/// See [`POKE`].
+pub const POKE_IF: u64 = 1 << 63;
+/// Not a host call: the shim makes a range writable (start, length), rewrites call sites in it if they look as their entries in the
+/// table say (the first one, how many; the fourth and fifth argument), and gives the range its protection back (the third).
+pub const PATCH: u64 = 4004;
 /// Not a host call: the shim writes four bytes, the second argument, at the first, if it can.
 pub const STORE: u64 = 4002;
 /// Not a host call: the shim makes the process's forker, which has the doorbell of the task that makes it and rings it once.
@@ -404,6 +410,8 @@ pub struct Head {
     pub filter_len: AtomicU32,
     /// Entries of the table of sites in use.
     pub sites: AtomicU32,
+    /// Not 0: the sentry wants to hear of each site once.
+    pub learns: AtomicU32,
     /// Not 0: the sentry wants to hear of advice on memory, some of which may be locked.
     pub ask_advice: AtomicU32,
 }

@@ -17,7 +17,7 @@ macro_rules! verbs {
 mod sockets;
 
 verbs! {
-    answers areas mapsites
+    answers areas mapsites filesites
     attr buffers clone close dnotify dup epoll exec fault fcntl fdops fileops files futex getdents ids inet init inotify job loopback lseek
     memlimit mmap names netlink netns open peer pipe pointers prctl pread process procfs pty queues read rlimit setid sigfault
     sigframe signal sites socket sockopt splice stat threads time timers tty wait

@@ -270,6 +270,9 @@ pub trait Port {
         Ok(())
     }
 
+    /// Whether the platform may change code of files as soon as [`mmap`](Self::mmap) maps it; not before it was said.
+    fn may_rewrite(&mut self, _yes: bool) {}
+
     /// mmap at exactly `addr` (MAP_FIXED is added). `file`: the host descriptor to map, and the offset in bytes.
     /// `flags` are Linux MAP_ bits.
     fn mmap(

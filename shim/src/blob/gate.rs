@@ -188,6 +188,47 @@ fn entry(site: &Site) -> u64 {
     site.ret.load(Relaxed).wrapping_sub(if third { 14 } else { 7 })
 }
 
+/// Puts the jump of a table's entry into code that is writable now; false if what is there is not what the entry says.
+pub fn rewrite(index: u64) -> bool {
+    let site = site(index);
+    let [key, ret, compared, after] = [&site.key, &site.ret, &site.compared, &site.after].map(|word| word.load(Relaxed));
+    // SAFETY: faults are caught.
+    let word = |at: u64| unsafe { own::load(at) };
+    let prefixed = |before: u64| matches!(before as u8, 0x40..=0x4f | 0x66);
+    const SYSCALL: u64 = 0x050f;
+    let at = entry(site);
+    let (gates, is) = if second_form(site) {
+        let got = word(at);
+        (GATES_B, got.failed == 0 && got.value == SYSCALL | 0x3d48 << 16 | compared << 32 && after == key.wrapping_add(6))
+    } else {
+        let (end, before) = (word(ret.wrapping_sub(8)), word(at.wrapping_sub(1)));
+        let read = end.failed | before.failed == 0;
+        let start = before.value >> 8 & 0xff_ffff_ffff == 0xb8 | key << 8;
+        let rest = if compared == 0 {
+            (GATES, end.value >> 48 == SYSCALL)
+        } else {
+            let by = compared.wrapping_sub(ret.wrapping_sub(2)) as u32;
+            (GATES_C, end.value == 0x358d | u64::from(by) << 16 | SYSCALL << 48 && before.value >> 48 == 0x8d48)
+        };
+        (rest.0, read && start && !prefixed(before.value) && rest.1)
+    };
+    if !is {
+        return false;
+    }
+    let by = (gates + index * GATE_SIZE).wrapping_sub(at.wrapping_add(5)) as u32;
+    let jump = 0xe9 | u64::from(by) << 8;
+    // SAFETY: a fault is caught; guest memory, where the sentry says.
+    unsafe { own::copy(at, &raw const jump as u64, 5) }.failed == 0
+}
+
+/// Nothing jumps to the gate of this entry.
+pub fn unused(index: u64) {
+    let site = site(index);
+    for word in [&site.key, &site.ret, &site.compared, &site.after] {
+        word.store(0, Relaxed);
+    }
+}
+
 /// Sets the arithmetic flags as `lahf; seto al` had them in ax.
 fn set_flags(context: &mut Context, ax: u64) {
     let flags = &mut context.mctx[RFLAGS];

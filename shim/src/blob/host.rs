@@ -4,6 +4,7 @@ use core::arch::{asm, naked_asm};
 use core::sync::atomic::AtomicU32;
 
 pub const MMAP: u64 = 9;
+pub const MPROTECT: u64 = 10;
 pub const MUNMAP: u64 = 11;
 pub const SIGACTION: u64 = 13;
 pub const SIGPROCMASK: u64 = 14;

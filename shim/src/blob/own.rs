@@ -69,6 +69,17 @@ pub fn nested(signo: i32, context: &mut Context) -> bool {
     true
 }
 
+/// Five bytes at that place; 0 if they cannot be read.
+///
+/// # Safety
+/// Guest memory.
+pub unsafe fn five(at: u64) -> u64 {
+    let mut word = 0u64;
+    // SAFETY: a fault is caught; the word has room for them.
+    let got = unsafe { copy(&raw mut word as u64, at, 5) };
+    if got.failed == 0 { word } else { 0 }
+}
+
 /// Writes four bytes where the sentry says, if that can be done.
 pub fn put(at: u64, value: u64) -> i64 {
     // SAFETY: a fault is caught; guest memory, in which the shim has no objects.
@@ -131,7 +142,7 @@ pub fn answer(nr: u32, slot: &Slot, context: &mut Context) -> bool {
 }
 
 /// Counts a site whose calls are answered here. The sentry rewrites sites by the traps that it sees: it gets to see one
-/// each time that their number has doubled, and how many it did not.
+/// each time that their number has doubled, and how many it did not; of a new program the first one, too.
 fn is_due(slot: &Slot, rip: u64) -> bool {
     /// The sentry rewrites a site after so many traps.
     const OFTEN: u64 = 16;
@@ -141,8 +152,9 @@ fn is_due(slot: &Slot, rip: u64) -> bool {
     let times = if before >> 16 == rip & u64::MAX >> 16 { before & MOST } else { 0 };
     let now = (times + 1).min(MOST);
     entry.store(rip << 16 | now, Relaxed);
-    let due = now >= OFTEN && now.is_power_of_two();
-    if due {
+    let first = now == 1 && crate::forker::head().learns.load(Relaxed) != 0;
+    let due = first || now >= OFTEN && now.is_power_of_two();
+    if due && !first {
         slot.unseen.store(if now == OFTEN { OFTEN } else { now / 2 } as u32, Relaxed);
     }
     due

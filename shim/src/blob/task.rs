@@ -238,8 +238,28 @@ fn keep_xstate(nr: u32, slot: &Slot, context: &Context) -> u32 {
     len
 }
 
+/// Rewrites call sites in code that has just been mapped. What is not as expected, or not to be had, stays as it is.
+fn patch([start, len, prot, first, count, _]: [u64; 6]) -> i64 {
+    let able = raw(host::MPROTECT, [start, len, 7, 0, 0, 0]) == 0;
+    for index in (first..SITES).take(count.min(SITES) as usize) {
+        if !able || !gate::rewrite(index) {
+            gate::unused(index);
+        }
+    }
+    if able {
+        raw(host::MPROTECT, [start, len, prot, 0, 0, 0]);
+    }
+    0
+}
+
 /// Writes five bytes of code that the batch has just made writable.
-fn poke(at: u64, bytes: u64) -> i64 {
+fn poke(at: u64, bytes: u64, condition: u64) -> i64 {
+    const FIVE: u64 = 0xff_ffff_ffff;
+    // SAFETY: a fault is caught; guest memory, where the sentry says.
+    let is = if condition & POKE_IF == 0 { 0 } else { unsafe { own::five(at) } };
+    if condition & POKE_IF != 0 && is != condition & FIVE {
+        return 0;
+    }
     let shift = (at & 7) * 8;
     if shift <= 24 {
         let place = (at & !7) as *mut u64;
@@ -267,7 +287,9 @@ fn batch(slot: &Slot, seq: u32, from: u32) -> u32 {
         let args = [a, b, c, d, e, f].map(|word| word.load(Relaxed));
         let nr = nr.load(Relaxed);
         let value = match nr {
-            POKE if failed == 0 => poke(args[0], args[1]),
+            POKE if failed == 0 => poke(args[0], args[1], args[2]),
+            PATCH if failed == 0 => patch(args),
+            PATCH => 0,
             POKE => -1,
             STORE => own::put(args[0], args[1]),
             // SAFETY: the forker's stack, which nobody uses as long as there is none.

@@ -9,7 +9,7 @@
 //! - [`bells`]: tasks without a worker, where many block.
 //! - [`areas`]: shared areas before and after their processes.
 //! - [`reaper`], [`watchdog`]: processes that died, processes that hang.
-//! - [`patch`]: call sites that trap often become jumps to the shim.
+//! - [`patch`]: call sites that trap often become jumps to the shim; [`ahead`]: where they are in files mapped anew.
 //! - [`ctl`]: the hostile shared area; [`data`]: guest memory that travels in it.
 //!
 //! Lock order: a task's state, then a process's lists. No lock is held while a sink runs.
@@ -17,6 +17,7 @@
 //! Needs Linux 6.13 (PIDFD_GET_INFO names the processes that forkers make; killable notification waits are of
 //! 5.19, same-core hand-over of 6.6) and a processor and kernel with FSGSBASE.
 
+mod ahead;
 mod areas;
 mod bells;
 pub(crate) mod boot;
@@ -85,6 +86,7 @@ pub struct Runtime {
     pool: Arc<worker::Pool>,
     bells: bells::Bells,
     areas: Arc<areas::Areas>,
+    known: Arc<ahead::Known>,
     processors: together::Processors,
     /// Tasks that want a processor.
     busy: AtomicUsize,
@@ -221,6 +223,7 @@ impl TrapPlatform {
         let rt = Runtime {
             reaper: reaper::Reaper::new().map_err(text("reaper"))?,
             areas: Arc::default(),
+            known: Arc::default(),
             watchdog: watchdog::Watchdog::new(config.patience.unwrap_or(PATIENCE)),
             poller: poller::Poller::new(),
             processors: together::Processors::new(),
@@ -240,10 +243,11 @@ impl TrapPlatform {
         };
         let rt = Arc::new(rt);
         let dead = |e: CallError| format!("the zygote did not come up: {e:?}");
-        let process = Process::new(&rt, booted.zygote, ctl, 1, 0, patch::Sites::default(), |pid| {
-            process::Forker::first(pid, None, 0)
-        })
-        .map_err(dead)?;
+        let process =
+            Process::new(&rt, booted.zygote, ctl, 1, 0, patch::Sites::new(rt.known.clone()), |pid| {
+                process::Forker::first(pid, None, 0)
+            })
+            .map_err(dead)?;
         let bind = process.bind(1).map_err(dead)?;
         // No guest code has run yet, so what the zygote says is true.
         rt.vdso.store(process.ctl.head().vdso.load(Relaxed), Relaxed);
@@ -266,6 +270,7 @@ impl Platform for TrapPlatform {
     fn first_task(&self, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {
         self.rt.threads.call_once(|| self.rt.start());
         let bind = self.rt.fresh()?;
+        bind.process.ctl.head().learns.store(1, Relaxed);
         Ok(Task::create(&self.rt, sink, bind, First::Worker, &crate::Regs::default()))
     }
 }

@@ -15,12 +15,14 @@
 //! processor that promises to fetch either the old or the new word then (AMD64 Architecture Programmer's Manual 2, 7.6.1,
 //! "Cross-Modifying Code"). What a thread does first, before its process's other threads rest, could not be rewritten else.
 
+use super::ahead::{Ahead, Id, Known, Text};
 use super::ctl::Ctl;
 use super::port::TrapPort;
 use super::task::{Run, Task};
 use crate::{Space, hostcalls};
 use lazaret_shim::layout::{self, GATE_SIZE, GATES, GATES_B, GATES_C, SITES, TAILS};
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -48,6 +50,8 @@ struct Rewritten {
     at: u64,
     /// What was there.
     was: [u8; 5],
+    /// The jump.
+    now: [u8; 5],
     /// Protection of its memory.
     prot: i32,
     entry: Entry,
@@ -64,13 +68,19 @@ struct Entry {
 }
 
 /// The sites of one process.
-#[derive(Debug, Default)]
 pub struct Sites {
     seen: HashMap<u64, Seen>,
     rewritten: Vec<Rewritten>,
+    /// What is known of files, and the code of files that is mapped.
+    ahead: Ahead,
 }
 
 impl Sites {
+    /// None yet.
+    pub fn new(known: Arc<Known>) -> Sites {
+        Sites { seen: HashMap::new(), rewritten: Vec::new(), ahead: Ahead::new(known) }
+    }
+
     /// A call trapped, and `unseen` others there of which nobody heard; true if its site is to be rewritten now. `rip`:
     /// behind the instruction.
     pub fn note(&mut self, rip: u64, unseen: u32) -> bool {
@@ -81,8 +91,37 @@ impl Sites {
             }
         }
         let seen = self.seen.entry(rip).or_default();
+        if seen.times == 0 && seen.tries == 0 {
+            self.ahead.saw(rip);
+        }
         seen.times = seen.times.saturating_add(unseen).saturating_add(1);
         !seen.never && seen.times >= OFTEN << seen.tries
+    }
+
+    /// Code of a file is going to be mapped, of which nothing is there yet: the places in the table of the sites that are to be
+    /// rewritten before anything runs, and the pages that they lie in (start and length).
+    pub fn prepare(
+        &mut self,
+        ctl: &Ctl,
+        file: &OwnedFd,
+        text: Text,
+        prot: i32,
+    ) -> Option<(usize, usize, (u64, u64))> {
+        let start = text.start;
+        let room = (SITES as usize * 2 / 3).saturating_sub(self.rewritten.len());
+        let chosen = self.ahead.map(file, text, room);
+        let first = self.rewritten.len();
+        let (mut low, mut high) = (u64::MAX, 0);
+        for (behind, shape) in chosen {
+            let rip = start.wrapping_add(behind);
+            let (at, gate, entry) = shape.place(rip, self.rewritten.len() as u64);
+            let Some(now) = jump(at, gate) else { break };
+            store(ctl, self.rewritten.len(), &entry);
+            self.rewritten.push(Rewritten { at, was: shape.bytes(), now, prot, entry, gone: false });
+            (low, high) = (low.min(at & !(PAGE - 1)), high.max((rip + 6) & !(PAGE - 1)));
+        }
+        let count = self.rewritten.len() - first;
+        (count > 0).then(|| (first, count, (low, high + PAGE - low)))
     }
 
     fn failed(&mut self, rip: u64, never: bool) {
@@ -98,12 +137,17 @@ impl Sites {
         self.rewritten.iter().any(|site| !site.gone && meets(site))
     }
 
-    /// What a child that is a copy of this process begins with.
-    pub fn inherit(&self, ctl: &Ctl) -> Sites {
-        for (index, site) in self.rewritten.iter().enumerate() {
-            store(ctl, index, &site.entry);
+    /// What a child that is a copy of this process begins with. Its table is this process's as the shim left it: a site that
+    /// was not as expected has no entry there.
+    pub fn inherit(&self, own: &Ctl, ctl: &Ctl) -> Sites {
+        for index in 0..self.rewritten.len() {
+            if let Some(site) = own.site(index) {
+                let [key, ret, compared, after] =
+                    [&site.key, &site.ret, &site.compared, &site.after].map(|word| word.load(Relaxed));
+                store(ctl, index, &Entry { key, ret, compared, after });
+            }
         }
-        Sites { seen: HashMap::new(), rewritten: self.rewritten.clone() }
+        Sites { seen: HashMap::new(), rewritten: self.rewritten.clone(), ahead: self.ahead.clone() }
     }
 
     /// All code is gone, and no task runs any.
@@ -113,12 +157,15 @@ impl Sites {
             store(ctl, index, &none);
         }
         ctl.head().sites.store(0, Release);
-        *self = Sites::default();
+        self.seen.clear();
+        self.rewritten.clear();
+        self.ahead.reset();
     }
 
     /// The memory in a range is another's from now on.
     pub fn forget(&mut self, ctl: &Ctl, start: u64, len: u64) {
         let end = start.saturating_add(len);
+        self.ahead.forget(start, end);
         if !self.seen.is_empty() {
             self.seen.retain(|rip, _| *rip < start || *rip > end);
         }
@@ -133,12 +180,17 @@ impl Sites {
         }
     }
 
-    /// Puts what was there before into bytes that were read from this address.
+    /// Puts what was there before into bytes that were read from this address, where they are a jump's.
     pub fn originals(&self, addr: u64, buf: &mut [u8]) {
         for site in self.within(addr, buf.len() as u64) {
-            for (at, byte) in (site.at..).zip(site.was) {
-                let place = at.checked_sub(addr).and_then(|at| usize::try_from(at).ok());
-                if let Some(to) = place.and_then(|place| buf.get_mut(place)) {
+            let place =
+                |i: usize| (site.at + i as u64).checked_sub(addr).and_then(|at| usize::try_from(at).ok());
+            let differs = |(i, byte)| place(i).and_then(|at| buf.get(at)).is_some_and(|is| is != byte);
+            if site.now.iter().enumerate().any(differs) {
+                continue;
+            }
+            for (i, byte) in site.was.into_iter().enumerate() {
+                if let Some(to) = place(i).and_then(|at| buf.get_mut(at)) {
                     *to = byte;
                 }
             }
@@ -171,39 +223,93 @@ fn store(ctl: &Ctl, index: usize, entry: &Entry) {
 }
 
 /// Bytes around a site: from [`BEFORE`] before the `syscall` instruction.
-const BEFORE: usize = 256;
-const AROUND: usize = 512;
+pub const BEFORE: usize = 256;
+pub const AROUND: usize = 512;
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// The forms of sites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// `mov eax, NR; syscall`.
+    Number(u32),
+    /// `mov eax, NR; lea rsi, [rip + N]; syscall`.
+    Loaded(u32, i32),
+    /// `syscall; cmp rax, IMM`.
+    Compared(i32),
+}
+
+impl Shape {
+    /// What a site looks like, if it is one that can be rewritten.
+    pub fn of(code: &[u8; AROUND]) -> Option<Shape> {
+        let at = |from: usize, len: usize| code.get(from..from + len);
+        if at(BEFORE, 2)? != SYSCALL {
+            return None;
+        }
+        // A prefix would make it another instruction.
+        let whole = |before: u8, nr: u32| {
+            u64::from(nr) < layout::KINDS && !(0x40..=0x4f).contains(&before) && before != 0x66
+        };
+        if let [before, 0xb8, a, b, c, d] = *at(BEFORE - 6, 6)? {
+            let nr = u32::from_le_bytes([a, b, c, d]);
+            if whole(before, nr) {
+                return Some(Shape::Number(nr));
+            }
+        }
+        if let [before, 0xb8, a, b, c, d, 0x48, 0x8d, 0x35, e, f, g, h] = *at(BEFORE - 13, 13)? {
+            let nr = u32::from_le_bytes([a, b, c, d]);
+            if whole(before, nr) {
+                return Some(Shape::Loaded(nr, i32::from_le_bytes([e, f, g, h])));
+            }
+        }
+        let [0x48, 0x3d, a, b, c, d] = *at(BEFORE + 2, 6)? else { return None };
+        (!jumps_to(code, BEFORE as i64 + 2)).then(|| Shape::Compared(i32::from_le_bytes([a, b, c, d])))
+    }
+
+    /// Bytes from where the jump goes in to behind the `syscall`.
+    pub fn span(self) -> u64 {
+        match self {
+            Shape::Number(_) => 7,
+            Shape::Loaded(..) => 14,
+            Shape::Compared(_) => 2,
+        }
+    }
+
+    /// What is where the jump goes in.
+    fn bytes(self) -> [u8; 5] {
+        match self {
+            Shape::Number(nr) | Shape::Loaded(nr, _) => {
+                let [a, b, c, d] = nr.to_le_bytes();
+                [0xb8, a, b, c, d]
+            }
+            Shape::Compared(with) => {
+                let [a, ..] = with.to_le_bytes();
+                [0x0f, 0x05, 0x48, 0x3d, a]
+            }
+        }
+    }
+
+    /// Where the jump goes in, the gate that it goes to, and the entry of the table for the site `index`. `rip`: behind the `syscall`.
+    fn place(self, rip: u64, index: u64) -> (u64, u64, Entry) {
+        let at = rip.wrapping_sub(self.span());
+        let (gates, entry) = match self {
+            Shape::Number(nr) => (GATES, Entry { key: nr.into(), ret: rip, compared: 0, after: 0 }),
+            Shape::Loaded(nr, by) => {
+                let compared = (rip - 2).wrapping_add_signed(by.into());
+                (GATES_C, Entry { key: nr.into(), ret: rip, compared, after: 0 })
+            }
+            Shape::Compared(with) => {
+                let ret = TAILS + index * GATE_SIZE;
+                (GATES_B, Entry { key: rip, ret, compared: i64::from(with) as u64, after: rip + 6 })
+            }
+        };
+        (at, gates + index * GATE_SIZE, entry)
+    }
+}
 
 /// Where the jump goes in, and how the table's entry for the site `index` looks.
 fn form(code: &[u8; AROUND], rip: u64, index: u64) -> Option<(u64, u64, Entry)> {
-    let at = |from: usize, len: usize| code.get(from..from + len);
-    if at(BEFORE, 2)? != SYSCALL {
-        return None;
-    }
-    if let [before, 0xb8, a, b, c, d] = *at(BEFORE - 6, 6)? {
-        let nr = u64::from(u32::from_le_bytes([a, b, c, d]));
-        // A prefix would make it another instruction.
-        if nr < layout::KINDS && !(0x40..=0x4f).contains(&before) && before != 0x66 {
-            let entry = Entry { key: nr, ret: rip, compared: 0, after: 0 };
-            return Some((rip - 7, GATES + index * GATE_SIZE, entry));
-        }
-    }
-    if let [before, 0xb8, a, b, c, d, 0x48, 0x8d, 0x35, e, f, g, h] = *at(BEFORE - 13, 13)? {
-        let nr = u64::from(u32::from_le_bytes([a, b, c, d]));
-        let rsi = (rip - 2).wrapping_add_signed(i32::from_le_bytes([e, f, g, h]).into());
-        if nr < layout::KINDS && !(0x40..=0x4f).contains(&before) && before != 0x66 && rsi != 0 {
-            let entry = Entry { key: nr, ret: rip, compared: rsi, after: 0 };
-            return Some((rip - 14, GATES_C + index * GATE_SIZE, entry));
-        }
-    }
-    let [0x48, 0x3d, a, b, c, d] = *at(BEFORE + 2, 6)? else { return None };
-    if jumps_to(code, BEFORE as i64 + 2) {
-        return None;
-    }
-    let compared = i64::from(i32::from_le_bytes([a, b, c, d])) as u64;
-    let entry = Entry { key: rip, ret: TAILS + index * GATE_SIZE, compared, after: rip + 6 };
-    Some((rip - 2, GATES_B + index * GATE_SIZE, entry))
+    // An address 0 for rsi would look like the first form.
+    Some(Shape::of(code)?.place(rip, index)).filter(|(_, gate, entry)| *gate < GATES_C || entry.compared != 0)
 }
 
 /// Whether any bytes could be a relative jump to that offset.
@@ -225,6 +331,52 @@ fn jump(at: u64, to: u64) -> Option<[u8; 5]> {
     let by = i32::try_from(to.wrapping_sub(at + 5) as i64).ok()?;
     let [a, b, c, d] = by.to_le_bytes();
     Some([0xe9, a, b, c, d])
+}
+
+impl TrapPort<'_> {
+    /// Replaces five bytes in a range of pages whose protection is `prot`; whether it was done, or left to the task.
+    pub fn poke(&mut self, pages: (u64, u64), prot: i32, at: u64, bytes: &[u8; 5]) -> bool {
+        let [a, b, c, d, e] = *bytes;
+        self.poke_if(pages, prot, at, u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]), 0)
+    }
+
+    fn poke_if(&mut self, (start, len): (u64, u64), prot: i32, at: u64, bytes: u64, condition: u64) -> bool {
+        let all = (libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) as u64;
+        let batch = [
+            [10, start, len, all, 0, 0, 0],
+            [layout::POKE, at, bytes, condition, 0, 0, 0],
+            [10, start, len, u64::from(prot as u32), 0, 0, 0],
+        ];
+        if self.defer {
+            return self.leave(&batch).is_ok();
+        }
+        self.calls(&batch).is_ok_and(|results| results == [0; 3])
+    }
+
+    /// As [`poke`](Self::poke), with the second five bytes, if the first are there.
+    pub fn put_back_at(&mut self, pages: (u64, u64), prot: i32, at: u64, (now, was): (&[u8; 5], &[u8; 5])) {
+        let word = |[a, b, c, d, e]: [u8; 5]| u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]);
+        self.poke_if(pages, prot, at, word(*was), word(*now) | layout::POKE_IF);
+    }
+
+    /// The call that rewrites the known sites of code which is about to be mapped.
+    pub(super) fn known_sites(
+        &mut self,
+        start: u64,
+        len: u64,
+        file: &Arc<OwnedFd>,
+        offset: u64,
+    ) -> Option<[u64; 7]> {
+        if !self.ahead {
+            return None;
+        }
+        let end = start.checked_add(len).filter(|_| offset.checked_add(len).is_some())?;
+        let text = Text { start, end, offset, file: Id::of(file)? };
+        let process = self.process();
+        let prot = libc::PROT_READ | libc::PROT_EXEC;
+        let (first, count, (start, len)) = process.sites.lock().prepare(&process.ctl, file, text, prot)?;
+        Some([layout::PATCH, start, len, prot as u64, first as u64, count as u64, 0])
+    }
 }
 
 /// Rewrites the site of a call that has just trapped, if it can be done. The port is full.
@@ -260,7 +412,7 @@ pub fn rewrite(task: &Arc<Task>, port: &mut TrapPort<'_>, rip: u64) {
             if sites.rewritten.len() as u64 != index {
                 return;
             }
-            sites.rewritten.push(Rewritten { at, was, prot, entry, gone: false });
+            sites.rewritten.push(Rewritten { at, was, now: bytes, prot, entry, gone: false });
         }
         store(&process.ctl, index as usize, &entry);
         done = port.poke(pages(at), prot, at, &bytes);
@@ -286,7 +438,7 @@ pub fn restore(port: &mut TrapPort<'_>, start: u64, len: u64) {
     let process = port.process().clone();
     let sites = process.sites.lock().within(start, len);
     for site in sites {
-        port.poke(pages(site.at), site.prot, site.at, &site.was);
+        port.put_back_at(pages(site.at), site.prot, site.at, (&site.now, &site.was));
         process.sites.lock().forget(&process.ctl, site.at, 1);
     }
 }
@@ -308,7 +460,7 @@ pub fn put_back(task: &Arc<Task>, port: &mut TrapPort<'_>) -> bool {
         }
     }
     for site in sites {
-        port.poke(pages(site.at), site.prot, site.at, &site.was);
+        port.put_back_at(pages(site.at), site.prot, site.at, (&site.now, &site.was));
         process.sites.lock().forget(&process.ctl, site.at, 1);
     }
     drop(held);

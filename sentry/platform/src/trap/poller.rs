@@ -1,8 +1,8 @@
 //! The polling thread: serves the requests of tasks that call often by watching their shared words, so that
 //! neither side pays for a wake-up.
 //!
-//! A task becomes hot when its calls follow each other within [`CLOSE`] for [`STREAK`] calls and a processor is left
-//! for the poller. It ceases to be when it has not called for [`QUIET`], blocks for [`BLOCKED`], faults, or when no
+//! A task becomes hot when it begins a program or its calls follow each other within [`CLOSE`] for [`STREAK`] calls, and a
+//! processor is left for the poller. It ceases to be when it has not called for [`QUIET`], blocks for [`BLOCKED`], faults, or when no
 //! processor has been left for [`CROWDED`]; all cease to be when the poller finds itself preempted. The thread sleeps while
 //! nobody is hot.
 //!
@@ -234,6 +234,25 @@ impl Poller {
             // A doorbell is answered on the processor that it rang on.
             rate.processor = rustix::thread::sched_getcpu();
             queue.joining.push(task.clone());
+            drop(queue);
+            self.wake.notify_one();
+        }
+    }
+
+    /// A task goes on with a new program, which calls all the time until it has started.
+    pub fn begins(&self, task: &Task, st: &mut State) {
+        let hot = st.rate.hot;
+        task.set_chatty(st, false);
+        st.rate = Rate { hot, ..Rate::default() };
+        if hot || !self.room(&task.rt) {
+            return;
+        }
+        let Some(task) = task.shared() else { return };
+        let mut queue = self.queue.lock();
+        if !queue.stop {
+            st.rate.hot = true;
+            st.rate.processor = rustix::thread::sched_getcpu();
+            queue.joining.push(task);
             drop(queue);
             self.wake.notify_one();
         }

@@ -61,9 +61,13 @@ pub struct TrapPort<'a> {
     lost: Option<i32>,
     pub(super) close: Option<u32>,
     /// Memory calls are left to the task.
-    defer: bool,
+    pub(super) defer: bool,
     /// The call came through a gate.
     light: bool,
+    /// Sites of code that is mapped may be rewritten at once.
+    pub(super) ahead: bool,
+    /// A new program begins.
+    begins: bool,
     /// More rewritten sites are to be put back for it than one batch has room for.
     cramped: bool,
     /// Those left so far.
@@ -127,6 +131,8 @@ impl<'a> TrapPort<'a> {
             close: None,
             defer: false,
             light: false,
+            ahead: false,
+            begins: false,
             cramped: false,
             queue: Vec::new(),
             given: Vec::new(),
@@ -166,22 +172,6 @@ impl<'a> TrapPort<'a> {
         &self.bind.process
     }
 
-    /// Replaces five bytes in a range of pages whose protection is `prot`; whether it was done, or left to the task.
-    pub fn poke(&mut self, pages: (u64, u64), prot: i32, at: u64, bytes: &[u8; 5]) -> bool {
-        let (start, len) = pages;
-        let [a, b, c, d, e] = *bytes;
-        let all = (libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) as u64;
-        let batch = [
-            [10, start, len, all, 0, 0, 0],
-            [layout::POKE, at, u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]), 0, 0, 0, 0],
-            [10, start, len, u64::from(prot as u32), 0, 0, 0],
-        ];
-        if self.defer {
-            return self.leave(&batch).is_ok();
-        }
-        self.calls(&batch).is_ok_and(|results| results == [0; 3])
-    }
-
     /// Where in guest memory a host call may put an answer: where the later calls of a batch would be. Such a batch has one.
     fn answers(&self) -> u64 {
         let within = std::mem::offset_of!(layout::Slot, calls) + UNUSED * size_of::<layout::Call>();
@@ -216,6 +206,16 @@ impl<'a> TrapPort<'a> {
     /// Registers are to be written back.
     pub fn changed(&self) -> bool {
         self.changed
+    }
+
+    /// The task goes on with a new program.
+    pub fn set_begins(&mut self) {
+        self.begins = true;
+    }
+
+    /// Whether the task goes on with a new program.
+    pub fn begins(&self) -> bool {
+        self.begins
     }
 
     /// The signal that ended the process, if the port noticed that it did.
@@ -298,7 +298,7 @@ impl<'a> TrapPort<'a> {
     }
 
     /// Leaves calls that belong together to the task.
-    fn leave(&mut self, calls: &[[u64; 7]]) -> Result<(), CallError> {
+    pub(super) fn leave(&mut self, calls: &[[u64; 7]]) -> Result<(), CallError> {
         self.room(calls.len())?;
         self.queue.extend_from_slice(calls);
         Ok(())
@@ -363,7 +363,7 @@ impl<'a> TrapPort<'a> {
     }
 
     /// Runs a batch of host calls in the task's process, behind those that are left to it.
-    fn calls<const N: usize>(&mut self, batch: &[[u64; 7]; N]) -> Result<[i64; N], CallError> {
+    pub(super) fn calls<const N: usize>(&mut self, batch: &[[u64; 7]; N]) -> Result<[i64; N], CallError> {
         self.room(N)?;
         let bell = self.need_bell()?;
         self.write_left();
@@ -430,6 +430,7 @@ impl<'a> TrapPort<'a> {
     fn empty(&mut self) -> Arc<dyn Space> {
         let process = self.bind.process.clone();
         process.sites.lock().reset(&process.ctl);
+        process.ctl.head().learns.store(1, Relaxed);
         self.queue.push([11, 0, layout::REGION_START, 0, 0, 0, 0]);
         self.orig_rax = u64::MAX;
         self.begin(&Regs::default());
@@ -587,6 +588,10 @@ impl Port for TrapPort<'_> {
         able
     }
 
+    fn may_rewrite(&mut self, yes: bool) {
+        self.ahead = yes;
+    }
+
     fn mmap(
         &mut self,
         addr: u64,
@@ -602,15 +607,23 @@ impl Port for TrapPort<'_> {
             self.call(9, [addr, len, prot.into(), flags.into(), u64::MAX, 0])?;
             return Ok(());
         };
-        // A call and a close: a program's segments share a descriptor.
-        self.room(2)?;
+        // Two calls and a close: a program's segments share a descriptor.
+        self.room(3)?;
         let fd = self.give(file)?;
         let map = [9, addr, len, prot.into(), flags.into(), fd, offset];
+        let code = libc::PROT_READ | libc::PROT_EXEC;
+        let private = flags & libc::MAP_PRIVATE as u32 != 0;
+        let patch =
+            if prot == code as u32 && private { self.known_sites(addr, len, file, offset) } else { None };
         if self.defer {
             self.queue.push(map);
+            self.queue.extend(patch);
             return Ok(());
         }
-        let [mapped] = self.calls(&[map])?;
+        let mapped = match patch {
+            Some(patch) => self.calls(&[map, patch])?[0],
+            None => self.calls(&[map])?[0],
+        };
         result(mapped).map(|_| ())
     }
 
@@ -685,6 +698,7 @@ impl Port for TrapPort<'_> {
         self.defer = false;
         self.carried = Carried::default();
         let bell = self.need_bell()?;
+        self.begins = true;
         if trusted && self.bind.process.has_only(self.bind.slot) {
             return Ok(self.empty());
         }
@@ -693,6 +707,7 @@ impl Port for TrapPort<'_> {
             self.task.rt.loss.check();
             return Err(CallError::Errno(libc::ENOMEM));
         };
+        fresh.process.ctl.head().learns.store(1, Relaxed);
         let old = std::mem::replace(&mut self.bind, fresh.clone());
         let (old_bell, old_seq) = (bell, self.seq);
         self.bell = Some(notif.id);

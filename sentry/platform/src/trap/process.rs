@@ -385,7 +385,7 @@ impl Process {
     ) -> Result<Binding, CallError> {
         let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
         let ctl = rt.areas.take().map_err(errno)?;
-        let sites = self.sites.lock().inherit(&ctl);
+        let sites = self.sites.lock().inherit(&self.ctl, &ctl);
         // For the child's listener; its pidfd takes the place of the area's descriptor.
         let place = place(&self.pidfd)?;
         let mut forker = self.forker.lock();

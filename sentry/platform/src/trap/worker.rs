@@ -420,6 +420,10 @@ fn attend(task: &Arc<Task>, mut rung: Rung) -> Option<Arc<Binding>> {
         drop(st);
         let often = rip != 0 && bind.process.sites.lock().note(rip, unseen);
         let mut port = TrapPort::full(task, bind, notif.id, seq, &event);
+        if matches!(event, Event::Started) {
+            // The sandbox's first program.
+            port.set_begins();
+        }
         if let Some((request, carried)) = data {
             port = port.carries(&request, carried);
         }
@@ -540,6 +544,9 @@ fn go_on(task: &Task, st: &mut State, port: &TrapPort<'_>, run: Run, reply: Repl
     st.bell = port.bell();
     st.seq = port.seq();
     task.set_run(st, run);
+    if port.begins() {
+        task.rt.poller.begins(task, st);
+    }
     task.rt.poller.resumed(st);
     task.reply(st, reply);
 }
