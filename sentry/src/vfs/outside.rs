@@ -78,8 +78,16 @@ struct Waiting {
     batch: Option<Batch>,
     touched: HashSet<(i32, Box<[u8]>)>,
     moves: Vec<(u32, u32)>,
-    /// The half of a move that came last: the host's number, where it was, and what.
-    moved: Option<(u32, Arc<Dentry>, Box<[u8]>, Arc<Dentry>)>,
+    moved: Option<Moved>,
+}
+
+/// The half of a move that came last.
+struct Moved {
+    /// The host's number of it.
+    cookie: u32,
+    from: Arc<Dentry>,
+    name: Box<[u8]>,
+    what: Arc<Dentry>,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -397,11 +405,12 @@ impl Waiting {
         if let Some(dentry) = dentry.as_ref().filter(|_| what & names != 0) {
             dentry.doubt(name);
             match (self.moved.take(), &child) {
-                (Some((number, from, old, moved)), _) if what & IN_MOVED_TO != 0 && number == cookie => {
-                    from.renamed(&old, &moved, dentry, name, false);
+                (Some(moved), _) if what & IN_MOVED_TO != 0 && moved.cookie == cookie => {
+                    moved.from.renamed(&moved.name, &moved.what, dentry, name, false);
                 }
                 (_, Some(child)) if what & IN_MOVED_FROM != 0 => {
-                    self.moved = Some((cookie, dentry.clone(), name.into(), child.clone()));
+                    let (from, what) = (dentry.clone(), child.clone());
+                    self.moved = Some(Moved { cookie, from, name: name.into(), what });
                 }
                 _ => {}
             }
