@@ -77,6 +77,8 @@ struct Batch {
 struct Waiting {
     batch: Option<Batch>,
     touched: HashSet<(i32, Box<[u8]>)>,
+    /// Names that went away: what is still done by them is done to what nobody finds there.
+    gone: HashSet<(i32, Box<[u8]>)>,
     moves: Vec<(u32, u32)>,
     moved: Option<Moved>,
 }
@@ -387,6 +389,17 @@ impl Waiting {
         (what, cookie): (u32, u32),
         name: &[u8],
     ) {
+        let file: (i32, Box<[u8]>) = (number, name.into());
+        if what & (IN_DELETE | IN_MOVED_FROM) != 0 {
+            if self.gone.len() >= TOUCHED {
+                self.gone.clear();
+            }
+            self.gone.insert(file.clone());
+        } else if what & (IN_CREATE | IN_MOVED_TO) != 0 {
+            self.gone.remove(&file);
+        } else if !name.is_empty() && self.gone.contains(&file) {
+            return;
+        }
         let dentry = dentry.upgrade();
         let child = dentry.as_ref().filter(|_| !name.is_empty()).and_then(|dentry| dentry.child(name));
         let child_key = child.as_ref().map(|child| watch::key(&child.inode));
@@ -394,7 +407,6 @@ impl Waiting {
         if own || what & (ASKED & !IN_DELETE_SELF) == 0 {
             return;
         }
-        let file = (number, Box::from(name));
         if what & (IN_MODIFY | IN_CREATE) != 0 && self.touched.len() < TOUCHED {
             self.touched.insert(file);
         } else if what & IN_CLOSE_WRITE != 0 && !self.touched.remove(&file) {
