@@ -143,8 +143,24 @@ fn many_sites_made_writable() {
 
 /// Sent while a memory call is made, a signal comes then, not with a later call.
 fn signal_comes_at_once() {
-    const ROUNDS: u64 = 4000;
+    const ROUNDS: u64 = 200;
+    const LONG: usize = 4 << 20;
     let _on = sig::with(SIGUSR1, count as *const () as usize, SA_RESTART);
+    // The call's site is one by now that needs no signal, and the call takes long enough to be met.
+    (0..400).for_each(|i| round(i as u8));
+    let fill = || {
+        let begin = std::time::Instant::now();
+        // SAFETY: new memory.
+        let at = unsafe { mmap(std::ptr::null_mut(), LONG, PROT_READ | PROT_WRITE, OWN | MAP_POPULATE, -1, 0) };
+        check(at != MAP_FAILED, "mapped");
+        (at, begin.elapsed())
+    };
+    let free = |at| {
+        // SAFETY: mapped by `fill`.
+        unsafe { eq(munmap(at, LONG), 0) };
+    };
+    let (at, takes) = fill();
+    free(at);
     let (pid, tid) = (sys!(SYS_getpid), sys!(SYS_gettid));
     let wanted = AtomicU64::new(0);
     SEEN.store(0, SeqCst);
@@ -155,8 +171,9 @@ fn signal_comes_at_once() {
                 while wanted.load(SeqCst) < n {
                     std::hint::spin_loop();
                 }
-                // Somewhere in the other one's calls.
-                for _ in 0..n * 7 % 400 {
+                // Somewhere in the other one's call.
+                let begin = std::time::Instant::now();
+                while begin.elapsed() < takes * (n % 40) as u32 / 40 {
                     std::hint::spin_loop();
                 }
                 sys!(SYS_tgkill, pid, tid, SIGUSR1);
@@ -164,16 +181,13 @@ fn signal_comes_at_once() {
         });
         for n in 1..=ROUNDS {
             wanted.store(n, SeqCst);
-            for _ in 0..3 {
-                let at = map(PAGE);
-                // SAFETY: mapped a moment ago.
-                unsafe { munmap(at.cast(), PAGE) };
-            }
+            let (at, _) = fill();
             let begin = std::time::Instant::now();
-            while SEEN.load(SeqCst) < n && begin.elapsed().as_millis() < 300 {
+            while SEEN.load(SeqCst) < n && begin.elapsed().as_millis() < 500 {
                 std::hint::spin_loop();
             }
             late += u32::from(SEEN.load(SeqCst) < n);
+            free(at);
             if late > 3 {
                 // The other one need not wait.
                 wanted.store(ROUNDS, SeqCst);

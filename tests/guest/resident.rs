@@ -5,7 +5,7 @@ use guest_tests::*;
 use libc::*;
 
 cases![
-    mincore_of_private_memory, mincore_of_files, mincore_before_a_hole, lock_fills, lock_on_fault, lock_of_the_future,
+    mincore_of_private_memory, mincore_of_files, mincore_before_a_hole, lock_fills, lock_on_fault, lock_of_the_future, lock_grows,
     advice_across_holes, advice_and_locks, process_madvise_own, process_madvise_other, seal_arguments, seal_protects,
     seal_and_advice, seal_is_inherited, smaps_of_areas, smaps_after_fork, page_map, maps_have_the_vdso
 ];
@@ -154,6 +154,56 @@ fn lock_of_the_future() {
     });
 }
 
+/// What grows or becomes writable is filled if it is locked; not what is to be filled when it is touched.
+fn lock_grows() {
+    let grow = |p: i64, pages: i64, to: i64| ok(sys!(SYS_mremap, p, pages * P, to * P, MREMAP_MAYMOVE, 0));
+    let new = |flags| {
+        let p = map(4, ALL, flags);
+        ok(sys!(SYS_madvise, p, 4 * P, MADV_NOHUGEPAGE));
+        p
+    };
+    in_child(|| {
+        let p = new(MAP_PRIVATE);
+        eq(sys!(SYS_mlockall, MCL_FUTURE), 0);
+        eq(resident(grow(p, 4, 8), 8), "........");
+        let p = grow(new(MAP_PRIVATE), 4, 8);
+        eq(resident(p, 8), "xxxxxxxx");
+        // It cannot grow in place.
+        ok(sys!(SYS_mmap, p + 8 * P, P, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+        eq(resident(grow(p, 8, 12), 12), "xxxxxxxxxxxx");
+        let p = map(4, PROT_NONE, MAP_PRIVATE);
+        eq(resident(p, 4), "....");
+        ok(sys!(SYS_mprotect, p, 2 * P, ALL));
+        eq(resident(p, 4), "xx..");
+        // A second mapping is as locked as the first one, whatever was asked for since.
+        let s = new(MAP_SHARED);
+        let t = ok(sys!(SYS_mremap, s, 0, 4 * P, MREMAP_MAYMOVE, 0));
+        eq(resident(t, 4), "xxxx");
+        err(sys!(SYS_madvise, t, P, MADV_DONTNEED), EINVAL);
+    });
+    in_child(|| {
+        eq(sys!(SYS_mlockall, MCL_FUTURE | MCL_ONFAULT), 0);
+        let p = new(MAP_PRIVATE | MAP_LOCKED);
+        eq(resident(p, 4), "....");
+        err(sys!(SYS_madvise, p, P, MADV_DONTNEED), EINVAL);
+        eq(resident(grow(p, 4, 8), 8), "........");
+    });
+    in_child(|| {
+        let p = new(MAP_PRIVATE);
+        eq(sys!(SYS_mlock, p, 4 * P), 0);
+        eq(resident(grow(p, 4, 8), 8), "xxxxxxxx");
+        let p = new(MAP_PRIVATE);
+        eq(sys!(SYS_mlock2, p, 4 * P, 1), 0);
+        eq(resident(grow(p, 4, 8), 8), "........");
+        eq(resident(grow(new(MAP_PRIVATE | MAP_LOCKED), 4, 8), 8), "xxxxxxxx");
+        let s = new(MAP_SHARED);
+        eq(sys!(SYS_mlockall, MCL_FUTURE), 0);
+        let t = ok(sys!(SYS_mremap, s, 0, 4 * P, MREMAP_MAYMOVE, 0));
+        eq(resident(t, 4), "....");
+        ok(sys!(SYS_madvise, t, P, MADV_DONTNEED));
+    });
+}
+
 fn advice_across_holes() {
     let p = map(9, ALL, MAP_PRIVATE);
     ok(sys!(SYS_madvise, p, 9 * P, MADV_NOHUGEPAGE));
@@ -166,6 +216,12 @@ fn advice_across_holes() {
     eq(resident(p + 3 * P, 2), "..");
     eq(resident(p + 7 * P, 2), "..");
     err(sys!(SYS_madvise, p + 5 * P, 2 * P, MADV_DONTNEED), ENOMEM);
+    // What is only a note is made for every part, too.
+    err(sys!(SYS_madvise, p, 9 * P, MADV_DONTFORK), ENOMEM);
+    let has = |page: i64| sys!(SYS_madvise, p + page * P, P, MADV_NORMAL) == 0;
+    in_child(|| eq([0, 1, 3, 4, 7, 8].map(has), [false; 6]));
+    err(sys!(SYS_madvise, p, 9 * P, MADV_DOFORK), ENOMEM);
+    in_child(|| eq([0, 1, 3, 4, 7, 8].map(has), [true; 6]));
     err(sys!(SYS_madvise, p, 9 * P, MADV_POPULATE_READ), ENOMEM);
     err(sys!(SYS_madvise, p, -1, MADV_DONTNEED), EINVAL);
     eq(sys!(SYS_madvise, p, 0, MADV_DONTNEED), 0);

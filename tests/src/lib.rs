@@ -9,6 +9,7 @@ pub mod check;
 pub mod child;
 pub mod fd;
 pub mod filter;
+pub mod here;
 pub mod mem;
 pub mod sig;
 pub mod space;
@@ -18,6 +19,7 @@ pub use call::Arg;
 pub use check::{check, eq, err, errname, errs, ok, skip};
 pub use child::{child, exits, in_child, killed_by, reap};
 pub use fd::{now_ms, pipe_pair, shut, sleep_ms, stat_fd, until_asleep};
+pub use here::inside;
 pub use mem::{Guarded, bad};
 pub use tmp::{Tmp, cstr, unique};
 

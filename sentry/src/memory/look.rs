@@ -97,13 +97,14 @@ impl Launcher {
         rustix::net::send(&self.socket, &question, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).ok().map(|_| ())
     }
 
-    /// The next packet that answers the last question.
-    fn hear<'a>(&mut self, bytes: &'a mut [u8]) -> Option<&'a [u8]> {
+    /// The next packet that answers the last question. `quick`: a launcher that runs has the answer at once, so that none
+    /// means that it was stopped.
+    fn hear<'a>(&mut self, bytes: &'a mut [u8], quick: bool) -> Option<&'a [u8]> {
         loop {
             let ready = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&PATIENCE));
             match ready {
                 Ok(0) => {
-                    self.silent = Some(Instant::now());
+                    self.silent = quick.then(Instant::now);
                     return None;
                 }
                 Ok(_) => {}
@@ -125,7 +126,7 @@ pub fn figures(pid: i32) -> Option<Figures> {
     let mut launcher = LAUNCHER.get().filter(|_| pid > 0)?.lock();
     launcher.ask(|number| [&number.to_le_bytes()[..], &pid.to_le_bytes()].concat())?;
     let mut bytes = [0; ANSWER];
-    let (_, figures) = Figures::decode(launcher.hear(&mut bytes)?.first_chunk()?);
+    let (_, figures) = Figures::decode(launcher.hear(&mut bytes, true)?.first_chunk()?);
     (figures.resident() > 0).then_some(figures)
 }
 
@@ -136,7 +137,8 @@ pub fn areas(pid: i32) -> Option<Vec<Row>> {
     let mut rows = Vec::new();
     let mut bytes = [0; PACKET];
     loop {
-        let (more, body) = launcher.hear(&mut bytes)?.get(8..)?.split_first()?;
+        // The host may take long to look at the pages of a large program.
+        let (more, body) = launcher.hear(&mut bytes, false)?.get(8..)?.split_first()?;
         rows.extend(Row::all(body));
         if *more == 0 || rows.len() > ALL_ROWS {
             return (!rows.is_empty()).then_some(rows);
@@ -149,7 +151,7 @@ pub fn pages(pid: i32, first: u64, count: usize) -> Option<Vec<u64>> {
     let mut launcher = LAUNCHER.get().filter(|_| pid > 0)?.lock();
     launcher.ask(|number| Asked::Pages { first, count }.encode(number, pid))?;
     let mut bytes = [0; 9 + 8 * MOST_PAGES];
-    let body = launcher.hear(&mut bytes)?.get(9..)?;
+    let body = launcher.hear(&mut bytes, true)?.get(9..)?;
     Some(
         body.chunks_exact(8)
             .filter_map(|word| word.first_chunk())
@@ -169,5 +171,18 @@ mod tests {
         let bytes = figures.answer(&question);
         assert_eq!(Figures::decode(&bytes.try_into().unwrap()), (7, figures));
         assert_eq!(asked(&question), 265);
+    }
+
+    #[test]
+    fn a_long_look_is_no_silence() {
+        let (own, _launcher) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        let mut launcher = Launcher { socket: own.into(), number: 0, silent: None };
+        let mut bytes = [0; ANSWER];
+        for (quick, silent) in [(false, false), (true, true)] {
+            assert!(launcher.ask(|number| Asked::Areas.encode(number, 5)).is_some());
+            assert!(launcher.hear(&mut bytes, quick).is_none());
+            assert_eq!(launcher.silent.is_some(), silent);
+        }
+        assert!(launcher.ask(|_| Vec::new()).is_none());
     }
 }

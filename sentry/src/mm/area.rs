@@ -36,8 +36,8 @@ pub struct Area {
     pub dont_fork: bool,
     /// Left out of core files (MADV_DONTDUMP).
     pub dont_dump: bool,
-    /// mlock.
-    pub locked: bool,
+    /// mlock(2), and when it is filled.
+    pub locked: Option<super::Fills>,
     /// mseal(2).
     pub sealed: bool,
     /// MAP_GROWSDOWN, and the stack.

@@ -1,6 +1,7 @@
 //! Locked memory (mlock(2)): filled, recorded, and counted against RLIMIT_MEMLOCK. The host's pages are not locked; the
 //! guest can see no difference but in time.
 
+use super::area::Area;
 use super::{Fills, Layout, Mm, PAGE, round_up};
 use crate::fail::SysResult;
 use crate::task::Task;
@@ -16,11 +17,16 @@ fn limit(task: &Task) -> Option<u64> {
 }
 
 impl Layout {
+    /// The areas that a range meets.
+    fn met(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, &Area)> {
+        let first = self.find(start).map_or(start, |(at, _)| at);
+        self.areas.range(first..end.max(first)).map(|(at, area)| (*at, area))
+    }
+
     /// Bytes locked within a range.
     pub fn locked(&self, start: u64, end: u64) -> u64 {
-        let first = self.find(start).map_or(start, |(at, _)| at);
-        let met = self.areas.range(first..end.max(first)).filter(|(_, area)| area.locked);
-        met.map(|(at, area)| area.end.min(end).saturating_sub((*at).max(start))).sum()
+        let met = self.met(start, end).filter(|(_, area)| area.locked.is_some());
+        met.map(|(at, area)| area.end.min(end).saturating_sub(at.max(start))).sum()
     }
 
     /// Whether `more` bytes that are to be locked from the start may be mapped.
@@ -82,7 +88,7 @@ impl Mm {
             self.space.ask_advice();
         }
         if upto > start {
-            layout.change(start, upto, |area| area.locked = locked);
+            layout.change(start, upto, |area| area.locked = fills);
         }
         drop(layout);
         if upto < end {
@@ -92,6 +98,33 @@ impl Mm {
             (Some(Fills::Now), Some(port)) => self.fill(port, start, end, true),
             _ => Ok(()),
         }
+    }
+
+    /// Fills what is locked in a range and not to be filled when it is touched, as far as that can be done.
+    pub fn fill_locked(&self, port: &mut dyn Port, start: u64, end: u64) {
+        let now = |area: &Area| area.locked == Some(Fills::Now);
+        let ranges: Vec<_> = self
+            .layout
+            .lock()
+            .met(start, end)
+            .filter(|(_, area)| now(area))
+            .map(|(at, area)| (at.max(start), area.end.min(end)))
+            .collect();
+        for (at, upto) in ranges {
+            let _ = self.fill(port, at, upto, false);
+        }
+    }
+
+    /// Whether this protection makes locked private memory writable, which is when it is filled (`mprotect_fixup` in
+    /// Linux's mm/mprotect.c).
+    pub fn would_fill(&self, start: u64, len: u64, prot: i32) -> bool {
+        let writable = |area: &Area| area.shared || area.prot & PROT_WRITE != 0;
+        prot & PROT_WRITE != 0
+            && self
+                .layout
+                .lock()
+                .met(start, start.saturating_add(len))
+                .any(|(_, area)| area.locked == Some(Fills::Now) && !writable(area))
     }
 
     /// mlockall(2): the memory that there is, and that will be.
@@ -116,7 +149,7 @@ impl Mm {
         self.space.ask_advice();
         layout.lock_future = future;
         if current.is_some() {
-            layout.change(0, u64::MAX, |area| area.locked = true);
+            layout.change(0, u64::MAX, |area| area.locked = current);
         }
         drop(layout);
         if current == Some(Fills::Now) {
@@ -129,6 +162,6 @@ impl Mm {
     pub fn unlock_all(&self) {
         let mut layout = self.layout.lock();
         layout.lock_future = None;
-        layout.change(0, u64::MAX, |area| area.locked = false);
+        layout.change(0, u64::MAX, |area| area.locked = None);
     }
 }

@@ -151,7 +151,7 @@ impl Mm {
         let (mut total, mut data) = (layout.total, layout.data);
         let mut sealed = false;
         layout.areas.retain(|start, area| {
-            area.locked = false;
+            area.locked = None;
             sealed |= area.sealed && !area.dont_fork;
             if area.dont_fork {
                 let len = area.end.saturating_sub(*start);
@@ -310,7 +310,15 @@ impl Mm {
         self.may_map(&layout, addr, addr.saturating_add(len), data)?;
         let kind = if shared { MAP_SHARED } else { MAP_PRIVATE };
         let mut flags = kind | request.flags & (MAP_NORESERVE | MAP_POPULATE);
-        if request.flags & MAP_LOCKED != 0 || layout.lock_future == Some(Fills::Now) {
+        // MAP_LOCKED does not undo MCL_ONFAULT.
+        let locked = match layout.lock_future {
+            None if request.flags & MAP_LOCKED != 0 => Some(Fills::Now),
+            future => future,
+        };
+        if locked.is_some() {
+            self.space.ask_advice();
+        }
+        if locked == Some(Fills::Now) {
             flags |= MAP_POPULATE;
         }
         // Linux maps what it cannot populate, too.
@@ -335,7 +343,6 @@ impl Mm {
         };
         let end = addr + len;
         let old = layout.remove(addr, end);
-        let locked = layout.lock_future.is_some();
         let (prot, name, attached) = (request.prot, request.name, request.attached.clone());
         let area = Area {
             end,
@@ -596,7 +603,7 @@ impl Mm {
                 shared: false,
                 dont_fork: false,
                 dont_dump: false,
-                locked: layout.lock_future.is_some(),
+                locked: layout.lock_future,
                 sealed: false,
                 grows: false,
                 backing: Backing::Anonymous,

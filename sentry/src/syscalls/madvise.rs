@@ -100,7 +100,7 @@ impl Layout {
         while at < end {
             match self.find(at) {
                 Some((_, area)) if area.refuses(advice) => return Some((at, Errno::EPERM)),
-                Some((_, area)) if locked && area.locked => return Some((at, Errno::EINVAL)),
+                Some((_, area)) if locked && area.locked.is_some() => return Some((at, Errno::EINVAL)),
                 Some((_, area)) => at = area.end,
                 None => at = self.next_start(at)?,
             }
@@ -208,7 +208,7 @@ fn part(layout: &Layout, at: u64, end: u64) -> SysResult<Option<Part>> {
     if area.refuses(MADV_REMOVE) {
         return Err(Errno::EPERM.into());
     }
-    if area.locked {
+    if area.locked.is_some() {
         return Err(Errno::EINVAL.into());
     }
     if !area.shared || area.prot & PROT_WRITE == 0 && file.as_ref().is_some_and(|f| !f.writable()) {

@@ -3,7 +3,7 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
-use crate::mm::{Fills, PAGE, Request, source};
+use crate::mm::{PAGE, Request, source};
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
@@ -76,12 +76,7 @@ pub fn mmap(
     let request =
         Request { addr: addr.addr(), len: length as u64, prot, flags, source, name: "", attached: None };
     let full = request.source.is_some() || flags & MAP_TYPE != MAP_PRIVATE;
-    let at = mm.map(cx.memory_port(full)?, &request)?;
-    if flags & MAP_LOCKED != 0 {
-        // Checked before: nothing but the record changes.
-        let _ = mm.lock_range(cx.task, None, at, length as u64, Some(Fills::Now));
-    }
-    Ok(at)
+    mm.map(cx.memory_port(full)?, &request)
 }
 
 /// munmap(2)

@@ -16,7 +16,14 @@ pub fn mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt) -> SysResul
     let mm = cx.task.mm();
     mm.set_room(&cx.task.process);
     let prot = super::personality::implied(cx, prot.bits());
-    mm.protect(cx.memory_port(false)?, addr.addr(), len as u64, prot).map(|()| 0)
+    let (start, len) = (addr.addr(), len as u64);
+    if !mm.would_fill(start, len, prot) {
+        return mm.protect(cx.memory_port(false)?, start, len, prot).map(|()| 0);
+    }
+    let port = cx.port()?;
+    let done = mm.protect(port, start, len, prot);
+    mm.fill_locked(port, start, start.saturating_add(len));
+    done.map(|()| 0)
 }
 
 /// pkey_mprotect(2): no key is ever allocated, so only -1 is one.

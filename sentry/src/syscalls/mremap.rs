@@ -22,5 +22,11 @@ pub fn mremap(
     mm.set_room(&cx.task.process);
     let wish = if flags.bits() & (MREMAP_FIXED | MREMAP_DONTUNMAP) != 0 { new_address.addr() } else { 0 };
     let (old, new) = (old_size as u64, new_size as u64);
-    mm.remap(cx.port()?, old_address.addr(), old, new, flags.bits(), wish)
+    let port = cx.port()?;
+    let at = mm.remap(port, old_address.addr(), old, new, flags.bits(), wish)?;
+    // Locked memory grows filled; what was mapped a second time is as old as what it is of.
+    if new > old && old != 0 {
+        mm.fill_locked(port, at.saturating_add(old), at.saturating_add(new));
+    }
+    Ok(at)
 }

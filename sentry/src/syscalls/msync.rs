@@ -25,7 +25,7 @@ pub fn msync(cx: &mut Cx, addr: Addr, length: usize, flags: MsyncFlags) -> SysRe
     while at < end {
         match layout.find(at) {
             Some((_, area)) => {
-                if flags.has(MS_INVALIDATE) && area.locked {
+                if flags.has(MS_INVALIDATE) && area.locked.is_some() {
                     return Err(Errno::EBUSY.into());
                 }
                 if area.shared

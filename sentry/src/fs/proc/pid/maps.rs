@@ -115,7 +115,7 @@ fn flags(area: &Area) -> String {
     for (has, name) in [
         (area.shared, "ms "),
         (area.grows, "gd "),
-        (area.locked, "lo "),
+        (area.locked.is_some(), "lo "),
         (area.dont_fork, "dc "),
         (accounted, "ac "),
         (area.dont_dump, "dd "),
@@ -172,7 +172,7 @@ pub(super) fn maps(asker: &Task, task: &Task, sizes: bool) -> SysResult<Vec<u8>>
         out.push(b'\n');
         if sizes {
             let kib = area.end.saturating_sub(start) / 1024;
-            let locked = if area.locked { kib.saturating_mul(1024) } else { 0 };
+            let locked = if area.locked.is_some() { kib.saturating_mul(1024) } else { 0 };
             let text = format!(
                 "{:<16}{kib:8} kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\n{}THPeligible:           0\n{}\n",
                 "Size:",
@@ -219,7 +219,7 @@ pub(super) fn rollup(task: &Task) -> Vec<u8> {
         if let Some(part) = parts.get_mut(part) {
             *part = part.saturating_add(sizes[1]);
         }
-        if area.locked {
+        if area.locked.is_some() {
             locked = locked.saturating_add(area.end.saturating_sub(*start));
         }
     }

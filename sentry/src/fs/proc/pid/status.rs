@@ -82,7 +82,7 @@ fn memory(task: &Task) -> Memory {
         if area.prot & 4 != 0 {
             text = text.saturating_add(len);
         }
-        if area.locked {
+        if area.locked.is_some() {
             locked = locked.saturating_add(len);
         }
     }
