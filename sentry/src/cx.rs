@@ -25,12 +25,23 @@ pub struct Cx<'a> {
     /// How much of what is read has a place, as far as the space's records say: who would take more out of a stream
     /// answers EFAULT and leaves it there.
     pub room: usize,
+    /// Where the time that is left is written when a signal ends the wait.
+    pub(crate) left: Option<Left>,
     port: Option<&'a mut dyn Port>,
+}
+
+/// A timeout that the kernel changes to what is left of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Left {
+    /// A struct timespec at this address.
+    Timespec(u64),
+    /// A struct timeval.
+    Timeval(u64),
 }
 
 impl<'a> Cx<'a> {
     pub(crate) fn new(task: &'a Arc<Task>, call: &'a mut Call, port: Option<&'a mut dyn Port>) -> Self {
-        Cx { task, call, rwf: 0, room: usize::MAX, port }
+        Cx { task, call, rwf: 0, room: usize::MAX, left: None, port }
     }
 
     /// The kernel.
@@ -233,6 +244,17 @@ impl<'a> Cx<'a> {
         let deadline = first();
         self.call.deadline = Some(deadline);
         deadline
+    }
+
+    /// Writes what is left until the deadline to where the handler said. Linux ignores a fault here.
+    pub(crate) fn write_left(&mut self, deadline: Option<Duration>) {
+        let Some(deadline) = deadline else { return };
+        let left = deadline.saturating_sub(crate::time::now());
+        let _ = match self.left {
+            Some(Left::Timespec(addr)) => self.write_value(addr, &crate::time::to_timespec(left)),
+            Some(Left::Timeval(addr)) => self.write_value(addr, &crate::time::to_timeval(left)),
+            None => Ok(()),
+        };
     }
 
     /// State of the caller's own, by its type, that survives between attempts of the same call. Who counts progress takes

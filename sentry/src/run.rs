@@ -251,6 +251,7 @@ fn attempt(task: &Arc<Task>, call: &mut Call, mut port: Option<&mut dyn Port>) -
             Err(Fail::Block(block)) => {
                 let uninterruptible = block.restart == Restart::Uninterruptible;
                 if if uninterruptible { deliver::fatal(task) } else { deliver::pending(task) } {
+                    cx.write_left(block.deadline);
                     return Tried::Ended(Ended::Interrupted(block.restart));
                 }
                 if let Some(deadline) = block.deadline {

@@ -8,14 +8,21 @@ use std::sync::Arc;
 use syscall_table::abi::sigaction::*;
 use syscall_table::abi::wait::WaitStatus;
 
+/// Number of the page fault among the processor's exceptions.
+const PAGE_FAULT: u64 = 14;
+
 /// Forces the exception's signal on the task.
 pub(crate) fn raise(task: &Arc<Task>, exception: &Exception) {
     let signal = exception.signo;
     if bit(signal) == 0 {
         return;
     }
-    task.signals.lock().fault =
-        Fault { error_code: exception.error_code, trapno: exception.trapno, addr: exception.addr };
+    {
+        // As Linux's thread_struct: the last one stays, and the address is that of the last page fault.
+        let mut signals = task.signals.lock();
+        let addr = if exception.trapno == PAGE_FAULT { exception.addr } else { signals.fault.addr };
+        signals.fault = Fault { error_code: exception.error_code, trapno: exception.trapno, addr };
+    }
     force(task, Siginfo::fault(signal, exception.code, exception.addr));
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn push(
     let (old_mask, fault) = {
         let mut signals = task.signals.lock();
         let old = signals.saved_mask.take().unwrap_or(signals.mask);
-        (old, std::mem::take(&mut signals.fault))
+        (old, signals.fault)
     };
     let xstate = port.xstate()?;
 

@@ -3,7 +3,7 @@
 use super::futex::{deadline, pend, wait};
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::{Fail, Restart, SysResult};
+use crate::fail::{Block, Fail, Restart, SysResult};
 use crate::ipc::futex::{Places, Word};
 use std::time::Duration;
 use syscall_table::abi::*;
@@ -79,7 +79,8 @@ pub fn futex_waitv(
         let places = cx.kernel().futexes.queue(cx.task, &mm, &words, None)?;
         *cx.state::<Places>() = places;
     }
-    pend(cx, deadline, if deadline.is_some() { Restart::Block } else { Restart::Sys })
+    // The timeout is a point in time: the call is simply made again.
+    pend(cx, deadline, Restart::Sys)
 }
 
 /// futex_wait(2)
@@ -99,7 +100,11 @@ pub fn futex_wait(
         return Err(Errno::EINVAL.into());
     }
     let key = cx.task.mm().futex_key(uaddr.addr(), private, false)?;
-    wait(cx, uaddr, key, val, deadline, mask)
+    match wait(cx, uaddr, key, val, deadline, mask) {
+        // As above.
+        Err(Fail::Block(block)) => Err(Fail::Block(Block { restart: Restart::Sys, ..block })),
+        other => other,
+    }
 }
 
 /// futex_wake(2)

@@ -1,7 +1,7 @@
 //! poll(2), ppoll(2)
 
 use crate::args::*;
-use crate::cx::Cx;
+use crate::cx::{Cx, Left};
 use crate::fail::{Fail, Restart, SysResult};
 use crate::signal::mask;
 use crate::time;
@@ -43,17 +43,6 @@ pub(super) fn deadline_at(cx: &mut Cx, addr: u64) -> SysResult<Option<Duration>>
     }
     let wish = time::from_timespec(&cx.read_value(addr)?)?;
     Ok(cx.deadline(|| Some(time::now().saturating_add(wish))))
-}
-
-/// Writes what is left until the deadline.
-pub(super) fn write_left(cx: &mut Cx, addr: u64, deadline: Option<Duration>) {
-    if let Some(deadline) = deadline
-        && addr != 0
-    {
-        let left = deadline.saturating_sub(time::now());
-        // Linux ignores a fault here.
-        let _ = cx.write_value(addr, &time::to_timespec(left));
-    }
 }
 
 fn wait(cx: &mut Cx, fds: u64, nfds: u32, deadline: Option<Duration>, restart: Restart) -> SysResult {
@@ -105,11 +94,12 @@ pub fn ppoll(
     sigsetsize: usize,
 ) -> SysResult {
     let deadline = deadline_at(cx, tmo_p.addr())?;
+    cx.left = Some(Left::Timespec(tmo_p.addr()));
     let result = with_mask(cx, sigmask.addr(), sigsetsize as u64, |cx| {
         wait(cx, fds.addr(), nfds, deadline, Restart::NoHand)
     });
     if result.is_ok() {
-        write_left(cx, tmo_p.addr(), deadline);
+        cx.write_left(deadline);
     }
     result
 }

@@ -1,8 +1,8 @@
 //! select(2), pselect6(2)
 
-use super::poll::{deadline_at, with_mask, write_left};
+use super::poll::{deadline_at, with_mask};
 use crate::args::*;
-use crate::cx::Cx;
+use crate::cx::{Cx, Left};
 use crate::fail::{Restart, SysResult};
 use crate::time;
 use crate::wait::Ready;
@@ -83,11 +83,10 @@ pub fn select(
             cx.deadline(|| Some(time::now().saturating_add(wish)))
         }
     };
+    cx.left = Some(Left::Timeval(timeout.addr()));
     let result = wait(cx, nfds, [readfds.addr(), writefds.addr(), exceptfds.addr()], deadline);
-    if let (Ok(_), Some(deadline), false) = (&result, deadline, timeout.is_null()) {
-        let left = time::to_timeval(deadline.saturating_sub(time::now()));
-        // Linux ignores a fault here.
-        let _ = cx.write_value(timeout.addr(), &left);
+    if result.is_ok() {
+        cx.write_left(deadline);
     }
     result
 }
@@ -103,6 +102,7 @@ pub fn pselect6(
     sigmask: In<SigsetArg>,
 ) -> SysResult {
     let deadline = deadline_at(cx, timeout.addr())?;
+    cx.left = Some(Left::Timespec(timeout.addr()));
     let (mask, size) = match sigmask.is_null() {
         true => (0, 0),
         false => {
@@ -113,7 +113,7 @@ pub fn pselect6(
     let sets = [readfds.addr(), writefds.addr(), exceptfds.addr()];
     let result = with_mask(cx, mask, size, |cx| wait(cx, nfds, sets, deadline));
     if result.is_ok() {
-        write_left(cx, timeout.addr(), deadline);
+        cx.write_left(deadline);
     }
     result
 }

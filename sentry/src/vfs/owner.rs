@@ -80,17 +80,19 @@ impl Listener for Watcher {
         let Some(file) = self.file.upgrade().filter(|_| self.alive(epoch)) else { return false };
         let read = file.readable() && mask.intersects(Ready::IN | Ready::HUP | Ready::ERR);
         let write = file.writable() && mask.intersects(Ready::OUT | Ready::ERR);
-        let code = match (mask.intersects(Ready::HUP), read, write) {
-            (true, true, _) => POLL_HUP,
-            (_, true, _) => POLL_IN,
-            (_, _, true) => POLL_OUT,
+        // A socket whose other end is closed says so; a pipe that nobody writes to is one to read from.
+        let closed = mask.contains(Ready::RDHUP | Ready::HUP | Ready::ERR);
+        let (code, band) = match (closed, read, write) {
+            (true, true, _) => (POLL_HUP, Ready::HUP | Ready::ERR),
+            (_, true, _) => (POLL_IN, Ready::IN | Ready::RDNORM),
+            (_, _, true) => (POLL_OUT, Ready::OUT | Ready::WRNORM | Ready::WRBAND),
             _ => return false,
         };
         let owner = *file.owner.lock();
         let Some(kernel) = self.kernel.upgrade().filter(|_| owner.id != 0) else { return false };
         let info = match owner.signal {
             0 => Siginfo::kernel(SIGIO),
-            signal => Siginfo::poll(signal, code, i64::from(mask.bits()), self.fd),
+            signal => Siginfo::poll(signal, code, i64::from(band.bits()), self.fd),
         };
         // Whoever fires may hold locks that a signal needs.
         later(Box::new(move || owner.tell(&kernel, &info)));

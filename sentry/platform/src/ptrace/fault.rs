@@ -7,6 +7,8 @@ use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, OpAccess};
 const PAGE_FAULT: u64 = 14;
 const SEGV_ACCERR: i32 = 2;
 const SI_KERNEL: i32 = 0x80;
+/// One past the highest user address.
+const TASK_SIZE: u64 = 0x7fff_ffff_f000;
 
 /// The exception that a tracee is about to receive as a signal.
 pub fn describe(tid: i32, info: &SigInfo) -> Exception {
@@ -27,7 +29,8 @@ pub fn describe(tid: i32, info: &SigInfo) -> Exception {
 
 /// The error code that the processor pushed, told from the instruction: present, write, user, fetch.
 fn page_fault(tid: i32, info: &SigInfo) -> u64 {
-    let present = u64::from(info.code == SEGV_ACCERR);
+    // The kernel's half is said to be present, whatever is there; a page of a file behind its end is not.
+    let present = u64::from(info.signo == libc::SIGSEGV && (info.code == SEGV_ACCERR || info.addr >= TASK_SIZE));
     let Ok(regs) = host::regs(tid) else { return 4 | present };
     if regs.rip == info.addr {
         return 4 | 0x10 | present;
