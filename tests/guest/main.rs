@@ -44,7 +44,7 @@ verbs! {
     propagation
     pivot
     newmount
-    namespaces
+    namespaces pidns restart
     pidinfo
     ptrace_watch
     resident

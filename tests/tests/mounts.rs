@@ -103,7 +103,7 @@ fn attack(platform: &'static str, who: Who, wrap: &[&str]) -> Result<(), Failed>
 }
 
 /// Programs and what they print: natively in mounts of their own, and inside.
-const PROGRAMS: [(&str, &str, &str); 7] = [
+const PROGRAMS: [(&str, &str, &str); 11] = [
     (
         "findmnt",
         "mount -t tmpfs -o size=1m,noexec src /mnt && findmnt -n -o TARGET,SOURCE,FSTYPE,OPTIONS /mnt | tr -s ' '",
@@ -138,6 +138,26 @@ const PROGRAMS: [(&str, &str, &str); 7] = [
         "bwrap",
         "bwrap --ro-bind / / --tmpfs /tmp --dev /dev --proc /proc --unshare-uts --hostname port sh -c 'uname -n; touch /usr/x || ls /tmp' 2>/dev/null",
         "port",
+    ),
+    (
+        "unshare_pids",
+        "unshare -p -f --mount-proc ps ax -o pid= -o ppid= -o comm= | tr -s ' '; unshare -p -f --kill-child sh -c 'echo $$ $PPID'",
+        " 1 0 ps\n1 0",
+    ),
+    (
+        "bwrap_all",
+        "bwrap --unshare-all --dev-bind / / --proc /proc ps ax -o pid= -o ppid= -o comm= 2>&1 | tr -s ' '",
+        " 1 0 bwrap\n 2 1 ps",
+    ),
+    (
+        "bwrap_init",
+        "bwrap --unshare-all --as-pid-1 --dev-bind / / --proc /proc sh -c 'sleep 0.01 & kill -9 $$; wait; echo $$ alive' 2>&1",
+        "1 alive",
+    ),
+    (
+        "nsenter_pids",
+        "unshare -p -f --mount-proc sleep 20 & sleep 0.3; p=$(pgrep -f -n 'sleep 20'); nsenter -t $p -p -m sh -c 'echo $$; ps ax -o comm= | sort | head -3' | tr '\n' ' '; kill -9 $p",
+        "2 head ps sh",
     ),
 ];
 
@@ -184,7 +204,7 @@ fn main() {
     for place in places {
         for who in whos(place) {
             for (name, script, want) in PROGRAMS {
-                // bubblewrap in a user namespace wants a proc of its own, and so a PID namespace.
+                // bubblewrap in a user namespace mounts a proc, and so needs a PID namespace; the others below have one.
                 let own_pids = name == "bwrap" && suffix(who) == "-user";
                 if own_pids || name == "nsenter" && suffix(who) == "-user" {
                     continue;

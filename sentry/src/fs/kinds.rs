@@ -218,6 +218,7 @@ pub(crate) fn may(task: &Task, kind: &str) -> SysResult<()> {
         "tmpfs" | "ramfs" | "devpts" => creds.has(cap::SYS_ADMIN),
         // Devices are the host's: refused as in a user namespace.
         "devtmpfs" => false,
+        "proc" => creds.capable_in(&task.process.pidns.owner, cap::SYS_ADMIN),
         // Owners of the namespaces that these show.
         _ => creds.capable(cap::SYS_ADMIN),
     };
@@ -289,6 +290,10 @@ pub(crate) fn make(task: &Task, kind: &'static str, options: &Options) -> SysRes
             Ok(Arc::new(Super::new(kind, Dentry::root(root), shown, creds.ns.clone())))
         }
         "devtmpfs" => Err(Errno::EPERM.into()),
+        "proc" if task.process.pidns.level > 0 => {
+            let root = super::proc::root(&task.kernel, task.process.pidns.clone());
+            Ok(Arc::new(Super::new(kind, Dentry::root(root), String::new(), creds.ns.clone())))
+        }
         _ => {
             let sb = task.kernel.vfs.only(kind).ok_or(Errno::ENODEV)?;
             if let Some(mode) = options.ptmxmode

@@ -5,6 +5,7 @@ use crate::fail::SysResult;
 use crate::net::Net;
 use crate::task::Task;
 use crate::task::namespaces::{CgroupNs, IpcNs, UtsNs};
+use crate::task::pidns::PidNs;
 use crate::task::userns::UserNs;
 use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::{File, FileOps};
@@ -39,6 +40,8 @@ pub(crate) enum Namespace {
     Ipc(Arc<IpcNs>),
     /// Network.
     Net(Arc<Net>),
+    /// Pids.
+    Pid(Arc<PidNs>),
     /// A kind of which there is one: its name, flag and number.
     Only(&'static str, u64, u64),
 }
@@ -50,7 +53,9 @@ impl Namespace {
             b"mnt" => Namespace::Mnt(task.namespaces().mnt),
             b"uts" => Namespace::Uts(task.namespaces().uts),
             b"user" => Namespace::User(task.creds().ns.clone()),
-            b"pid" | b"pid_for_children" => Namespace::Only("pid", CLONE_NEWPID, 4_026_531_836),
+            b"pid" => Namespace::Pid(task.process.pidns.clone()),
+            // Nobody can enter it before its init is there.
+            b"pid_for_children" => Namespace::Pid(Some(task.namespaces().pid).filter(|ns| ns.has_begun())?),
             b"ipc" => Namespace::Ipc(task.ipc()),
             b"net" => Namespace::Net(task.net()),
             b"cgroup" => Namespace::Cgroup(task.namespaces().cgroup),
@@ -67,6 +72,7 @@ impl Namespace {
             Namespace::Cgroup(ns) => ns.as_ref().map_or(4_026_531_835, |ns| ns.ino),
             Namespace::Ipc(ns) => ns.ino,
             Namespace::Net(ns) => ns.ino,
+            Namespace::Pid(ns) => ns.ino,
             Namespace::Only(_, _, ino) => *ino,
         }
     }
@@ -80,6 +86,7 @@ impl Namespace {
             Namespace::Cgroup(_) => CLONE_NEWCGROUP,
             Namespace::Ipc(_) => CLONE_NEWIPC,
             Namespace::Net(_) => CLONE_NEWNET,
+            Namespace::Pid(_) => CLONE_NEWPID,
             Namespace::Only(_, flag, _) => *flag,
         }
     }
@@ -94,6 +101,7 @@ impl Namespace {
             Namespace::Cgroup(None) => Some(UserNs::first()),
             Namespace::Ipc(ns) => Some(ns.owner.clone()),
             Namespace::Net(ns) => Some(ns.owner.clone()),
+            Namespace::Pid(ns) => Some(ns.owner.clone()),
             Namespace::Only(..) => Some(UserNs::first()),
         }
     }
@@ -107,6 +115,7 @@ impl Namespace {
             Namespace::Cgroup(_) => "cgroup",
             Namespace::Ipc(_) => "ipc",
             Namespace::Net(_) => "net",
+            Namespace::Pid(_) => "pid",
             Namespace::Only(kind, ..) => kind,
         };
         format!("{kind}:[{}]", self.number())
@@ -172,10 +181,14 @@ impl FileOps for NsFile {
         let ns = &self.0.0;
         let found = match request {
             NS_GET_NSTYPE => return Ok(ns.flag()),
+            NS_GET_PARENT if matches!(ns, Namespace::Pid(_)) => {
+                let Namespace::Pid(ns) = ns else { return Err(Errno::EINVAL.into()) };
+                let own = &cx.task.process.pidns;
+                Namespace::Pid(ns.parent.clone().filter(|parent| parent.is_within(own)).ok_or(Errno::EPERM)?)
+            }
             NS_GET_USERNS | NS_GET_PARENT => {
                 if request == NS_GET_PARENT && !matches!(ns, Namespace::User(_)) {
-                    let hierarchy = ns.flag() == CLONE_NEWPID;
-                    return Err(if hierarchy { Errno::EPERM } else { Errno::EINVAL }.into());
+                    return Err(Errno::EINVAL.into());
                 }
                 // Nothing above the asker's own is shown.
                 let own = cx.task.creds().ns.clone();

@@ -216,6 +216,7 @@ pub fn read(cx: &mut Cx, family: i32, addr: u64, len: u64) -> SysResult<Ancillar
             (SOL_SOCKET, SCM_CREDENTIALS) => {
                 let mut given = Ucred::read_from_bytes(body).map_err(|_| Errno::EINVAL)?;
                 let own = own_creds(cx);
+                given.pid = cx.task.meant(given.pid);
                 let creds = cx.task.creds();
                 given.uid = creds.ns.to_kernel(Ids::Users, given.uid).ok_or(Errno::EINVAL)?;
                 given.gid = creds.ns.to_kernel(Ids::Groups, given.gid).ok_or(Errno::EINVAL)?;

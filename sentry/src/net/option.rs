@@ -382,7 +382,7 @@ fn get_general(cx: &mut Cx, socket: &Socket, name: i32, room: usize) -> Option<S
         SO_PEERCRED => {
             let creds = match &state.peer_side {
                 Some(Side { pid, creds, .. }) => {
-                    Ucred { pid: *pid, uid: ns.user(creds.euid), gid: ns.group(creds.egid) }
+                    Ucred { pid: cx.task.shown(*pid), uid: ns.user(creds.euid), gid: ns.group(creds.egid) }
                 }
                 None => Ucred { pid: 0, uid: u32::MAX, gid: u32::MAX },
             };

@@ -103,6 +103,7 @@ pub(crate) fn deliver(
         match action.sa_handler {
             SIG_IGN => {}
             SIG_DFL if bit(signal) & IGNORED != 0 => {}
+            SIG_DFL if signal != SIGSTOP && task.process.unkillable.load(Ordering::Relaxed) => {}
             SIG_DFL if bit(signal) & STOPPING != 0 => {
                 let orphaned = signal != SIGSTOP && {
                     let tree = task.kernel.tree.lock();

@@ -32,6 +32,10 @@ pub(crate) fn force(task: &Arc<Task>, info: Siginfo) {
     let sighand = task.process.sighand();
     let action = sighand.get(signal);
     let blocked = task.signals.lock().mask & bit(signal) != 0;
+    if blocked || matches!(action.sa_handler, SIG_IGN | SIG_DFL) {
+        // It ends even the init of a namespace.
+        task.process.unkillable.store(false, std::sync::atomic::Ordering::Relaxed);
+    }
     if blocked || action.sa_handler == SIG_IGN {
         sighand.set(signal, Sigaction { sa_handler: SIG_DFL, ..action });
     }

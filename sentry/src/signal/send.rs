@@ -100,7 +100,9 @@ fn put(
         flush(process, &threads, bit(SIGCONT));
     }
     let action = process.sighand().get(signal);
-    let ignored = action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL && bit(signal) & IGNORED != 0;
+    let spared = |signal| process.unkillable.load(Ordering::Relaxed) && signal != SIGSTOP;
+    let by_default = bit(signal) & IGNORED != 0 || spared(signal);
+    let ignored = action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL && by_default;
     let blocked = |task: &Arc<Task>| super::mask::get(task) & bit(signal) != 0;
     // A tracer sees what its tracee ignores.
     let kept = |task: &Arc<Task>| blocked(task) || task.tracing.is_traced();
@@ -137,6 +139,14 @@ fn named(process: &Process, target: Option<&Arc<Task>>, info: Siginfo) -> Siginf
     let has_user = match info.si_code {
         SI_TIMER | SI_SIGIO => false,
         code => code <= SI_USER || info.si_signo == SIGCHLD,
+    };
+    // A number that the sender made up itself stays as it is.
+    let has_pid =
+        matches!(info.si_code, SI_USER | SI_TKILL | SI_MESGQ) || info.si_signo == SIGCHLD && info.si_code > 0;
+    let info = match process.pidns.level {
+        0 => info,
+        _ if has_pid => info.with_pid(process.pidns.local(info.si_pid())),
+        _ => info,
     };
     if !has_user {
         return info;

@@ -16,8 +16,8 @@ const V3: u32 = 0x2008_0522;
 fn words(cx: &mut Cx, hdrp: InOut<CapHeader>, probing: bool) -> SysResult<Option<(usize, i32)>> {
     let header: CapHeader = cx.read_value(hdrp.addr())?;
     match header.version {
-        V1 => Ok(Some((1, header.pid))),
-        V2 | V3 => Ok(Some((2, header.pid))),
+        V1 => Ok(Some((1, cx.task.meant(header.pid)))),
+        V2 | V3 => Ok(Some((2, cx.task.meant(header.pid)))),
         _ => {
             cx.write_value(hdrp.addr(), &CapHeader { version: V3, ..header })?;
             if probing { Ok(None) } else { Err(Errno::EINVAL.into()) }

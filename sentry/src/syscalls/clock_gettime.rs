@@ -36,7 +36,7 @@ fn clock(cx: &Cx, id: i32) -> SysResult<Clock> {
         // Made by clock_getcpuclockid(3): ~pid << 3, kind in the low bits, 4 for a thread; kind 3 is a descriptor.
         _ if id < 0 && id & 3 != 3 => {
             let pid = !(id >> 3);
-            let pid = if pid == 0 { cx.task.tid() } else { pid };
+            let pid = if pid == 0 { cx.task.tid() } else { cx.task.meant(pid) };
             return Ok(if id & 4 != 0 { Clock::Thread(pid) } else { Clock::Process(pid) });
         }
         _ => return Err(Errno::EINVAL.into()),

@@ -113,11 +113,12 @@ fn owner(cx: &mut Cx, file: &File, op: i32, arg: u64) -> SysResult {
     let old = *file.owner.lock();
     let (kind, id) = match op {
         F_GETOWN => {
-            let id = if old.kind == F_OWNER_PGRP { old.id.saturating_neg() } else { old.id };
+            let shown = cx.task.shown(old.id);
+            let id = if old.kind == F_OWNER_PGRP { shown.saturating_neg() } else { shown };
             return Ok(i64::from(id).cast_unsigned());
         }
         F_GETOWN_EX => {
-            cx.write_value(arg, &FOwnerEx { kind: old.kind, pid: old.id })?;
+            cx.write_value(arg, &FOwnerEx { kind: old.kind, pid: cx.task.shown(old.id) })?;
             return Ok(0);
         }
         F_GETOWNER_UIDS => {
@@ -137,6 +138,7 @@ fn owner(cx: &mut Cx, file: &File, op: i32, arg: u64) -> SysResult {
             (wanted.kind, wanted.pid)
         }
     };
+    let id = cx.task.meant(id);
     if id != 0 && !owner::exists(cx.kernel(), kind, id) {
         return Err(Errno::ESRCH.into());
     }

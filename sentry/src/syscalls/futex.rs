@@ -67,7 +67,12 @@ pub fn futex(
         }
         FUTEX_LOCK_PI | FUTEX_LOCK_PI2 | FUTEX_TRYLOCK_PI => {
             if cx.state::<Places>().slots.is_empty() {
-                let word = LockWord { mm: &mm, key: key(uaddr, true)?, addr: uaddr.addr() };
+                let word = LockWord {
+                    mm: &mm,
+                    key: key(uaddr, true)?,
+                    addr: uaddr.addr(),
+                    ns: &cx.task.process.pidns,
+                };
                 match futexes.lock_pi(cx.task, word, command == FUTEX_TRYLOCK_PI)? {
                     None => return Ok(0),
                     Some(places) => *cx.state::<Places>() = places,
@@ -78,10 +83,11 @@ pub fn futex(
         FUTEX_UNLOCK_PI => {
             // Linux looks at the owner before the address.
             let value: u32 = cx.read_value(uaddr.addr())?;
-            if value & FUTEX_TID_MASK != cx.task.tid().cast_unsigned() {
+            if value & FUTEX_TID_MASK != cx.task.own_tid().cast_unsigned() {
                 return Err(Errno::EPERM.into());
             }
-            let word = LockWord { mm: &mm, key: key(uaddr, true)?, addr: uaddr.addr() };
+            let word =
+                LockWord { mm: &mm, key: key(uaddr, true)?, addr: uaddr.addr(), ns: &cx.task.process.pidns };
             futexes.unlock_pi(cx.task, word).map(|()| 0)
         }
         FUTEX_WAIT_REQUEUE_PI => {
@@ -105,7 +111,12 @@ pub fn futex(
                 return Err(Errno::EINVAL.into());
             }
             let from = key(uaddr, false)?;
-            let to = LockWord { mm: &mm, key: key(uaddr2, true)?, addr: uaddr2.addr() };
+            let to = LockWord {
+                mm: &mm,
+                key: key(uaddr2, true)?,
+                addr: uaddr2.addr(),
+                ns: &cx.task.process.pidns,
+            };
             if from == to.key {
                 return Err(Errno::EINVAL.into());
             }

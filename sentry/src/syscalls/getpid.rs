@@ -6,18 +6,19 @@ use crate::fail::SysResult;
 use std::sync::atomic::Ordering;
 
 pub fn getpid(cx: &mut Cx) -> SysResult {
-    Ok(cx.task.process.pid as u64)
+    Ok(cx.task.shown(cx.task.process.pid) as u64)
 }
 
 pub fn gettid(cx: &mut Cx) -> SysResult {
-    Ok(cx.task.tid() as u64)
+    Ok(cx.task.own_tid() as u64)
 }
 
 pub fn getppid(cx: &mut Cx) -> SysResult {
-    Ok(cx.kernel().tree.parent(cx.task.process.pid) as u64)
+    let parent = cx.kernel().tree.parent(cx.task.process.pid);
+    Ok(cx.task.shown(parent) as u64)
 }
 
 pub fn set_tid_address(cx: &mut Cx, tidptr: Addr) -> SysResult {
     cx.task.clear_child_tid.store(tidptr.addr(), Ordering::Relaxed);
-    Ok(cx.task.tid() as u64)
+    Ok(cx.task.own_tid() as u64)
 }

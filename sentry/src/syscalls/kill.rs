@@ -8,6 +8,7 @@ use crate::task::creds::cap;
 use crate::task::tree::INIT;
 use crate::task::{Process, Task};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use syscall_table::abi::sigaction::*;
 use syscall_table::errno::Errno;
 
@@ -41,6 +42,13 @@ pub(super) fn deliver(
     if info.si_signo == 0 {
         return Ok(());
     }
+    if [SIGKILL, SIGSTOP].contains(&info.si_signo)
+        && process.unkillable.load(Relaxed)
+        && cx.task.process.pidns.is_within(&process.pidns)
+    {
+        // Nothing that the init of a namespace has no handler for reaches it from within.
+        return Ok(());
+    }
     send::queue(cx.kernel(), process, to, info)
 }
 
@@ -56,7 +64,9 @@ pub fn kill(cx: &mut Cx, pid: Pid, sig: Signal) -> SysResult {
         }
         -1 => {
             let own = cx.task.process.pid;
-            cx.kernel().tree.processes().into_iter().filter(|p| p.pid != own).collect()
+            let others =
+                |p: &Arc<Process>| p.pid != own && cx.task.shown(p.pid) > i32::from(p.pidns.level > 0);
+            cx.kernel().tree.processes().into_iter().filter(others).collect()
         }
         pid => {
             let tree = cx.kernel().tree.lock();

@@ -110,6 +110,14 @@ use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use syscall_table::errno::Errno;
 
+/// A register's value; of one that names a process, as the kernel calls it.
+fn meant<T: 'static>(cx: &Cx, raw: u64) -> u64 {
+    if std::any::TypeId::of::<T>() != std::any::TypeId::of::<Pid>() {
+        return raw;
+    }
+    i64::from(cx.task.meant(Pid::from_raw(raw).raw())).cast_unsigned()
+}
+
 macro_rules! answer {
     ($cx:ident, $a:ident, Full, ($module:ident :: $function:ident), $note:literal, $($arg:ident : $ty:ty),*) => {
         answer!($cx, $a, Partial, ($module::$function), $note, $($arg: $ty),*)
@@ -118,7 +126,7 @@ macro_rules! answer {
         #[allow(unused_mut)]
         let mut registers = $a.into_iter();
         // A table row has at most six arguments, as many as there are registers.
-        $(let $arg = <$ty as Arg>::from_raw(registers.next().unwrap_or_default());)*
+        $(let $arg = <$ty as Arg>::from_raw(meant::<$ty>($cx, registers.next().unwrap_or_default()));)*
         let _ = registers;
         $module::$function($cx, $($arg),*)
     }};

@@ -133,7 +133,8 @@ pub fn prctl(cx: &mut Cx, op: PrctlOption, arg2: u64, arg3: u64, arg4: u64, arg5
         // ptrace_scope is 0: nobody needs to be let in. Linux still wants to know whom it is about.
         PR_SET_PTRACER if arg2 == 0 || arg2 == PR_SET_PTRACER_ANY => Ok(0),
         PR_SET_PTRACER => {
-            let pid = Some(arg2 as i32).filter(|pid| *pid == INIT || cx.kernel().tree.task(*pid).is_ok());
+            let pid = Some(task.meant(arg2 as i32))
+                .filter(|pid| *pid == INIT || cx.kernel().tree.task(*pid).is_ok());
             pid.map(|_| 0).ok_or(Errno::EINVAL.into())
         }
         PR_MCE_KILL | PR_MCE_KILL_GET | PR_SET_THP_DISABLE | PR_GET_THP_DISABLE | PR_SET_IO_FLUSHER

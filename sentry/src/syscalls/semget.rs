@@ -170,7 +170,7 @@ pub fn semctl(cx: &mut Cx, semid: i32, semnum: i32, op: IpcCmd, arg: u64) -> Sys
             let sem = state.sems.get(semaphore(semnum, &state)?).copied().unwrap_or_default();
             Ok(match cmd {
                 GETVAL => sem.value.into(),
-                GETPID => u64::from(sem.pid.cast_unsigned()),
+                GETPID => u64::from(cx.task.shown(sem.pid).cast_unsigned()),
                 GETNCNT => sem.rising.into(),
                 _ => sem.zero.into(),
             })

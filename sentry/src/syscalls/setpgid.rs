@@ -16,11 +16,13 @@ pub fn getpgid(cx: &mut Cx, pid: Pid) -> SysResult {
     if pid == INIT {
         return Ok(INIT as u64);
     }
-    Ok(cx.kernel().tree.lock().node(pid)?.pgid as u64)
+    let group = cx.kernel().tree.lock().node(pid)?.pgid;
+    Ok(cx.task.shown(group) as u64)
 }
 
 pub fn getpgrp(cx: &mut Cx) -> SysResult {
-    Ok(cx.kernel().tree.pgid(cx.task.process.pid) as u64)
+    let group = cx.kernel().tree.pgid(cx.task.process.pid);
+    Ok(cx.task.shown(group) as u64)
 }
 
 pub fn getsid(cx: &mut Cx, pid: Pid) -> SysResult {
@@ -28,7 +30,8 @@ pub fn getsid(cx: &mut Cx, pid: Pid) -> SysResult {
     if pid == INIT {
         return Ok(INIT as u64);
     }
-    Ok(cx.kernel().tree.lock().node(pid)?.sid as u64)
+    let session = cx.kernel().tree.lock().node(pid)?.sid;
+    Ok(cx.task.shown(session) as u64)
 }
 
 pub fn setpgid(cx: &mut Cx, pid: Pid, pgid: Pid) -> SysResult {
@@ -58,7 +61,8 @@ pub fn setpgid(cx: &mut Cx, pid: Pid, pgid: Pid) -> SysResult {
     if pgid != pid && !tree.group(pgid).any(|n| n.sid == own_sid) {
         return Err(Errno::EPERM.into());
     }
-    tree.node_mut(pid)?.pgid = pgid;
+    let old = std::mem::replace(&mut tree.node_mut(pid)?.pgid, pgid);
+    tree.strike(old);
     Ok(0)
 }
 
@@ -69,10 +73,10 @@ pub fn setsid(cx: &mut Cx) -> SysResult {
         return Err(Errno::EPERM.into());
     }
     let node = tree.node_mut(own)?;
-    node.pgid = own;
-    node.sid = own;
+    let old = [std::mem::replace(&mut node.pgid, own), std::mem::replace(&mut node.sid, own)];
+    old.into_iter().for_each(|number| tree.strike(number));
     drop(tree);
     crate::tty::job::leave(&cx.task.process);
     cx.task.process.old_foreground.store(0, Ordering::SeqCst);
-    Ok(own as u64)
+    Ok(cx.task.shown(own) as u64)
 }

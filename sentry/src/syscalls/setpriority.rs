@@ -30,7 +30,9 @@ fn subjects<'a>(cx: &Cx<'a>, which: Which, who: i32) -> SysResult<Vec<Subject<'a
             members.iter().flat_map(|p| p.threads()).map(Subject::Task).collect()
         }
         Which::User => {
-            let uid = if who == 0 { cx.task.creds().uid } else { who as u32 };
+            // No process's number.
+            let who = cx.call.args[1] as u32;
+            let uid = if who == 0 { cx.task.creds().uid } else { who };
             let all: Vec<_> = tree.lock().tasks.values().cloned().collect();
             all.into_iter().map(Subject::Task).chain([init()]).filter(|it| it.uids().0 == uid).collect()
         }

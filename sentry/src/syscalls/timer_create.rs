@@ -37,7 +37,11 @@ pub fn timer_create(cx: &mut Cx, clockid: ClockId, sevp: In<Sigevent>, timerid: 
         let thread = match event.sigev_notify & SIGEV_THREAD_ID {
             0 => None,
             _ => {
-                let task = cx.kernel().tree.task(event.sigev_notify_thread_id).map_err(|_| Errno::EINVAL)?;
+                let task = cx
+                    .kernel()
+                    .tree
+                    .task(cx.task.meant(event.sigev_notify_thread_id))
+                    .map_err(|_| Errno::EINVAL)?;
                 Some(task).filter(|t| t.process.pid == cx.task.process.pid)
             }
         };

@@ -150,6 +150,14 @@ fn join(
             need(creds.capable_in(&ns.owner, cap::SYS_ADMIN) && creds.has(cap::SYS_ADMIN))?;
             namespaces.net = ns;
         }
+        Namespace::Pid(ns) => {
+            need(creds.capable_in(&ns.owner, cap::SYS_ADMIN) && creds.has(cap::SYS_ADMIN))?;
+            // Children never get out of what their parent is in.
+            if !ns.is_within(&cx.task.process.pidns) {
+                return Err(Errno::EINVAL.into());
+            }
+            namespaces.pid = ns;
+        }
         // There is one: who is in it stays in it.
         Namespace::Only(..) => need(creds.capable(cap::SYS_ADMIN))?,
     }

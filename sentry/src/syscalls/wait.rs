@@ -60,7 +60,7 @@ pub fn wait4(
     if !rusage.is_null() {
         cx.write_value(rusage.addr(), &usage::rusage(change.used))?;
     }
-    Ok(change.pid as u64)
+    Ok(change.shown as u64)
 }
 
 pub fn waitid(
@@ -77,7 +77,12 @@ pub fn waitid(
     }
     let mut options = options.bits();
     let mut hurries = false;
-    let which = match (idtype.bits(), id.raw()) {
+    let id = match idtype.bits() {
+        // A descriptor.
+        P_PIDFD => cx.call.args[1] as i32,
+        _ => id.raw(),
+    };
+    let which = match (idtype.bits(), id) {
         (P_ALL, _) => Which::Any,
         (P_PID, pid) if pid > 0 => Which::Pid(pid),
         (P_PGID, 0) => Which::Group(own_group(cx)),
@@ -127,5 +132,5 @@ fn info(change: &Change) -> Siginfo {
         (CLD_CONTINUED, SIGCONT)
     };
     // Times are in the signal's siginfo alone.
-    Siginfo::child(code, change.pid, change.uid, value, 0, 0)
+    Siginfo::child(code, change.shown, change.uid, value, 0, 0)
 }

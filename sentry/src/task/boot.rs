@@ -3,6 +3,7 @@
 use super::creds::Creds;
 use super::exec::Program;
 use super::limits::Limits;
+use super::pidns::PidNs;
 use super::start::{First, Place};
 use super::tree::{FIRST, INIT, Node};
 use super::{Parts, Process, Task};
@@ -77,7 +78,7 @@ impl Kernel {
         for signal in (1..=NSIG).filter(|n| init.ignored & !UNMASKABLE & bit(*n) != 0) {
             sighand.set(signal, Sigaction { sa_handler: SIG_IGN, ..Sigaction::default() });
         }
-        let process = Process::new(pid, Arc::new(sighand), init.limits);
+        let process = Process::new(pid, PidNs::first(), Arc::new(sighand), init.limits);
         let program = Program { path: init.path, argv: init.argv, envp: init.envp, closes: false };
         let uid = init.creds.uid;
         *process.ctty.lock() = self.tty.clone().map(|tty| tty as Arc<dyn Terminal>);

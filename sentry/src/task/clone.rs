@@ -1,6 +1,7 @@
 //! New tasks and processes (clone(2)).
 
 use super::creds::{Creds, cap};
+use super::pidns::PidNs;
 use super::start::First;
 use super::tree::Node;
 use super::{Parts, Process, Task, exit, namespaces};
@@ -99,17 +100,18 @@ fn event(request: &Request) -> (u64, i32) {
 
 /// The child is there: its parent goes on, at once or when the child of vfork lets it.
 fn go_on(cx: &mut Cx, pid: i32, vfork: Option<Arc<Vfork>>) -> SysResult {
-    let Some(vfork) = vfork else { return Ok(pid as u64) };
+    let shown_pid = cx.task.shown(pid) as u64;
+    let Some(vfork) = vfork else { return Ok(shown_pid) };
     cx.wait_on(&vfork.queue, Ready::IN);
     if !vfork.done.load(Ordering::SeqCst) {
         return cx.block(Restart::Uninterruptible);
     }
     let shown = std::mem::replace(&mut cx.state::<Waiting>().shown, true);
-    let message = pid as u64;
+    let message = cx.task.tracer_sees(pid) as u64;
     if !shown && stop::ask(cx.task, cx.call, PTRACE_O_TRACEVFORKDONE, PTRACE_EVENT_VFORK_DONE, message) {
         return Err(Fail::Traced);
     }
-    Ok(pid as u64)
+    Ok(shown_pid)
 }
 
 fn check(request: &Request) -> SysResult<()> {
@@ -156,7 +158,9 @@ pub(crate) fn clone(cx: &mut Cx, request: &Request) -> SysResult {
     child.control().start();
     cx.state::<Waiting>().child = Some((pid, vfork.clone()));
     let (option, event) = event(request);
-    if request.flags & CLONE_UNTRACED == 0 && stop::ask(cx.task, cx.call, option, event, pid as u64) {
+    if request.flags & CLONE_UNTRACED == 0
+        && stop::ask(cx.task, cx.call, option, event, cx.task.tracer_sees(pid) as u64)
+    {
         return Err(Fail::Traced);
     }
     go_on(cx, pid, vfork)
@@ -186,14 +190,26 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
             return Err(Errno::EAGAIN.into());
         }
     }
-    let place = Place::new(&kernel, &parent.creds(), request.wanted)?;
-    let tid = place.0;
-    limit_reached(&parent, &kernel)?;
     let new = match flags & NAMESPACES {
         0 => None,
         wanted => Some(namespaces::make(&parent, wanted)?),
     };
-    let process = if has(CLONE_THREAD) { parent.process.clone() } else { new_process(&parent, tid, flags) };
+    let pidns = match &new {
+        Some(new) => new.namespaces.pid.clone(),
+        None => parent.namespaces().pid,
+    };
+    if has(CLONE_THREAD) && pidns.ino != parent.process.pidns.ino {
+        // unshare(2) or setns(2) has put its children elsewhere.
+        return Err(Errno::EINVAL.into());
+    }
+    if has(CLONE_PARENT) && parent.process.is_init() {
+        return Err(Errno::EINVAL.into());
+    }
+    let place = Place::new(&kernel, &parent.creds(), request.wanted, &pidns)?;
+    let tid = place.0;
+    limit_reached(&parent, &kernel)?;
+    let process =
+        if has(CLONE_THREAD) { parent.process.clone() } else { new_process(&parent, tid, pidns, flags) };
     let first = First::Child { set_tid: has(CLONE_CHILD_SETTID).then_some(request.child_tid) };
     let own_memory = !has(CLONE_VM);
     let files = parent.files();
@@ -281,7 +297,7 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     }
     if has(CLONE_PARENT_SETTID) {
         // As Linux: the child exists, whatever becomes of this.
-        let _ = cx.write_value(request.parent_tid, &tid);
+        let _ = cx.write_value(request.parent_tid, &parent.shown(tid));
     }
     Ok((child, vfork))
 }
@@ -291,18 +307,26 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
 struct Place(i32, Arc<Kernel>);
 
 impl Place {
-    fn new(kernel: &Arc<Kernel>, creds: &Creds, wanted: Option<i32>) -> SysResult<Place> {
+    fn new(kernel: &Arc<Kernel>, creds: &Creds, wanted: Option<i32>, ns: &Arc<PidNs>) -> SysResult<Place> {
         let mut tree = kernel.tree.lock();
         if tree.counted() >= kernel.config.max_tasks {
             return Err(Errno::EAGAIN.into());
         }
+        let right = || {
+            creds.capable_in(&ns.owner, cap::SYS_ADMIN)
+                || creds.capable_in(&ns.owner, cap::CHECKPOINT_RESTORE)
+        };
         let tid = match wanted {
             None => tree.new_pid()?,
-            Some(tid) => {
-                let right = creds.capable(cap::SYS_ADMIN) || creds.capable(cap::CHECKPOINT_RESTORE);
-                tree.claim_pid(tid, right)?
+            Some(_) if ns.level > 0 => {
+                if !right() {
+                    return Err(Errno::EPERM.into());
+                }
+                tree.new_pid()?
             }
+            Some(tid) => tree.claim_pid(tid, right())?,
         };
+        tree.enroll(tid, ns, wanted)?;
         tree.making.insert(tid, creds.uid);
         Ok(Place(tid, kernel.clone()))
     }
@@ -310,7 +334,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.1.tree.lock().making.remove(&self.0);
+        let mut tree = self.1.tree.lock();
+        tree.making.remove(&self.0);
+        tree.strike(self.0);
     }
 }
 
@@ -350,7 +376,7 @@ pub(crate) fn has_too_many(task: &Task) -> bool {
     limit != RLIM_INFINITY && uid != 0 && has_more(&task.kernel, uid, limit)
 }
 
-fn new_process(parent: &Arc<Task>, pid: i32, flags: u64) -> Arc<Process> {
+fn new_process(parent: &Arc<Task>, pid: i32, pidns: Arc<PidNs>, flags: u64) -> Arc<Process> {
     let old = &parent.process;
     let sighand = old.sighand();
     let sighand = if flags & CLONE_SIGHAND != 0 {
@@ -362,7 +388,8 @@ fn new_process(parent: &Arc<Task>, pid: i32, flags: u64) -> Arc<Process> {
     } else {
         Arc::new(sighand.duplicate())
     };
-    let process = Process::new(pid, sighand, old.limits.lock().clone());
+    let process = Process::new(pid, pidns, sighand, old.limits.lock().clone());
+    process.unkillable.store(process.is_init(), Ordering::Relaxed);
     let copy = |to: &crate::sync::Lock<Vec<u8>>, from: &crate::sync::Lock<Vec<u8>>| {
         let value = from.lock().clone();
         *to.lock() = value;

@@ -117,7 +117,8 @@ fn show(cx: &mut Cx, old_tid: i32) {
     if !task.tracing.is_traced() {
         return;
     }
-    let told = stop::ask(&task, cx.call, PTRACE_O_TRACEEXEC, PTRACE_EVENT_EXEC, old_tid as u64);
+    let told =
+        stop::ask(&task, cx.call, PTRACE_O_TRACEEXEC, PTRACE_EVENT_EXEC, task.tracer_sees(old_tid) as u64);
     if !told && !task.tracing.is_seized() {
         let uid = task.creds().uid;
         send::to_task(&task, Siginfo::kill(SIGTRAP, SI_USER, task.process.pid, uid));
@@ -312,6 +313,7 @@ fn claim(task: &Arc<Task>) -> bool {
         tree.tasks.remove(&tid);
         task.tid.store(process.pid, Ordering::Relaxed);
         tree.tasks.insert(process.pid, task.clone());
+        tree.strike(tid);
         let children = tree.nodes.get(&process.pid).map(|node| node.children.clone()).unwrap_or_default();
         for child in children {
             if let Some(child) = tree.nodes.get_mut(&child).filter(|node| node.creator == tid) {

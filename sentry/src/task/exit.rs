@@ -4,7 +4,7 @@
 //! killed. A handler of a dead task that still runs on some worker finishes without effect on the guest.
 
 use super::clone::Vfork;
-use super::tree::{Ending, FIRST, INIT, State};
+use super::tree::{Ending, FIRST, INIT, Node, State};
 use super::{Process, Task};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
@@ -97,8 +97,21 @@ pub(crate) fn group(
         end_task(kernel, task, by.is_some_and(|by| Arc::ptr_eq(by, task)), false);
     }
     drop(threads);
+    if process.is_init() {
+        end_namespace(kernel, process);
+    }
     process.exe_file.lock().take();
     finish(kernel, process, status);
+}
+
+/// The init of a namespace ends: so does everybody in it (pid_namespaces(7)).
+fn end_namespace(kernel: &Arc<Kernel>, init: &Arc<Process>) {
+    init.unkillable.store(true, Ordering::Relaxed);
+    init.pidns.close();
+    let all = kernel.tree.lock().within(&init.pidns);
+    for other in all.iter().filter(|other| !Arc::ptr_eq(other, init)) {
+        group(kernel, other, WaitStatus::signaled(SIGKILL, false), None);
+    }
 }
 
 /// clear_child_tid and robust futexes, in memory that lives on. `ends`: so does the task.
@@ -138,6 +151,9 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
         let mut tree = kernel.tree.lock();
         let told = links::tracee_ends(&mut tree, task, replaced);
         tree.tasks.remove(&task.tid());
+        if task.tid() != task.process.pid {
+            tree.strike(task.tid());
+        }
         task.process.threads.lock().retain(|t| !Arc::ptr_eq(t, task));
         (tree.mm_put(&mm), told)
     };
@@ -256,7 +272,15 @@ fn finish(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
         let (sid, pgid) = (node.sid, node.pgid);
         let children = std::mem::take(&mut node.children);
         let reaper = tree.reaper_of(process.pid);
+        let ended = process.pidns.level > 0 && process.unkillable.load(Ordering::Relaxed);
         for child in children {
+            let lost =
+                |node: &Node| ended && node.zombie.is_some() && node.tracer.is_none() && node.ghosts == 0;
+            if tree.nodes.get(&child).is_some_and(lost) {
+                // Nobody is left in its namespace to wait for it.
+                tree.forget(child);
+                continue;
+            }
             adopt(&mut tree, child, reaper, &mut after);
         }
         hang_up_orphans(&tree, process.pid, sid, pgid, &mut after);

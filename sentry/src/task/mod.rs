@@ -14,6 +14,7 @@ pub mod exit;
 pub mod limits;
 pub mod namespaces;
 pub mod pidfd;
+pub mod pidns;
 pub(crate) mod privilege;
 pub mod sched;
 pub mod start;
@@ -128,6 +129,10 @@ pub struct Advice {
 pub struct Process {
     /// Process id (tid of the leader).
     pub pid: i32,
+    /// Where it has its own number.
+    pub pidns: Arc<pidns::PidNs>,
+    /// As init of its namespace, no signal without a handler reaches it; a fault does.
+    pub(crate) unkillable: AtomicBool,
     /// Signal actions, shared by CLONE_SIGHAND; replaced at exec when shared.
     pub sighand: Lock<Arc<SigHand>>,
     /// Signals pending for the group.
@@ -192,9 +197,11 @@ pub struct Process {
 
 impl Process {
     /// A process that has no tasks yet and is not in the tree.
-    pub fn new(pid: i32, sighand: Arc<SigHand>, limits: Limits) -> Arc<Process> {
+    pub fn new(pid: i32, pidns: Arc<pidns::PidNs>, sighand: Arc<SigHand>, limits: Limits) -> Arc<Process> {
         Arc::new(Process {
             pid,
+            pidns,
+            unkillable: AtomicBool::new(false),
             sighand: Lock::new(Level::Process, sighand),
             pending: Lock::new(Level::Process, SharedPending::default()),
             limits: Lock::new(Level::Process, limits),
@@ -432,7 +439,7 @@ impl Task {
             let ids =
                 [c.ns.user(c.uid), c.ns.user(c.euid), c.ns.group(c.gid), c.ns.group(c.egid)].map(u64::from);
             let [uid, euid, gid, egid] = ids;
-            let (pid, tid) = (self.process.pid as u64, self.tid() as u64);
+            let (pid, tid) = (self.shown(self.process.pid) as u64, self.own_tid() as u64);
             let no_rseq = -i64::from(syscall_table::errno::Errno::ENOSYS.raw());
             let no_rseq = no_rseq as u64;
             self.control().answers([pid, tid, uid, euid, gid, egid, no_rseq, 0, 0, 0, 0, 0]);

@@ -2,6 +2,7 @@
 
 use super::Task;
 use super::creds::{ALL_CAPS, Creds, cap};
+use super::pidns::PidNs;
 use super::userns::UserNs;
 use crate::fail::{Fail, SysResult};
 use crate::ipc::mqueue::Queues;
@@ -113,6 +114,8 @@ pub struct Namespaces {
     pub ipc: Arc<IpcNs>,
     /// Network.
     pub net: Arc<Net>,
+    /// Pids of children; a process's own is its [`super::Process::pidns`].
+    pub pid: Arc<PidNs>,
 }
 
 impl Namespaces {
@@ -124,6 +127,7 @@ impl Namespaces {
             cgroup: None,
             ipc: kernel.ipc.clone(),
             net: kernel.net.clone(),
+            pid: PidNs::first(),
         }
     }
 }
@@ -147,9 +151,9 @@ impl Task {
 
 /// Flags of namespaces that can be made.
 pub(crate) const MADE: u64 =
-    CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWUSER | CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET;
+    CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWUSER | CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWPID;
 /// Those that cannot.
-pub(crate) const LACKING: u64 = CLONE_NEWTIME | CLONE_NEWPID;
+pub(crate) const LACKING: u64 = CLONE_NEWTIME;
 
 /// What a task in new namespaces has.
 pub(crate) struct New {
@@ -200,6 +204,14 @@ pub(crate) fn make(task: &Task, flags: u64) -> SysResult<New> {
     }
     if flags & CLONE_NEWNET != 0 {
         namespaces.net = Arc::new(task.kernel.net.fresh(new_ino(), owner.clone()).ok_or(Errno::ENOSPC)?);
+    }
+    if flags & CLONE_NEWPID != 0 {
+        // Not a second time before somebody is in it.
+        let own = &task.process.pidns;
+        if own.ino != namespaces.pid.ino {
+            return Err(Errno::EINVAL.into());
+        }
+        namespaces.pid = own.below(new_ino(), owner.clone())?;
     }
     let mut places = None;
     if flags & CLONE_NEWNS != 0 {

@@ -102,7 +102,7 @@ pub(crate) fn started(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) ->
             super::sched::place(task);
             if let Some(addr) = set_tid {
                 // As Linux: no error if it cannot be written.
-                port.put_u32(addr, task.tid() as u32);
+                port.put_u32(addr, task.own_tid() as u32);
             }
             Ok(())
         }

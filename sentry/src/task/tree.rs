@@ -97,6 +97,8 @@ pub struct State {
     pub tasks: HashMap<i32, Arc<Task>>,
     /// Numbers of tasks that are being made, and whose they are.
     pub making: HashMap<i32, u32>,
+    /// In which namespace a number has further ones (see [`super::pidns`]).
+    pub(super) numbered: HashMap<i32, Arc<super::pidns::PidNs>>,
     /// Who traces whom.
     pub links: Vec<crate::ptrace::links::Link>,
     last: i32,
@@ -131,7 +133,7 @@ impl State {
         Ok(pid)
     }
 
-    fn is_used(&self, pid: i32) -> bool {
+    pub(super) fn is_used(&self, pid: i32) -> bool {
         // Groups and sessions outlive their leaders.
         self.tasks.contains_key(&pid)
             || self.making.contains_key(&pid)
@@ -206,14 +208,17 @@ impl State {
 
     /// Who gets the children of `pid`: the nearest living ancestor that is a subreaper, else init.
     pub(crate) fn reaper_of(&self, pid: i32) -> i32 {
+        let ns = self.nodes.get(&pid).map(|node| node.process.pidns.clone());
+        let outside = |node: &Node| ns.as_ref().is_some_and(|ns| ns.level != node.process.pidns.level);
         let mut at = self.nodes.get(&pid).map_or(INIT, |n| n.parent);
-        while let Some(node) = self.nodes.get(&at) {
+        while let Some(node) = self.nodes.get(&at).filter(|node| !outside(node)) {
             if node.subreaper && node.zombie.is_none() && !node.process.is_exiting() {
                 return at;
             }
             at = node.parent;
         }
-        INIT
+        let own = ns.as_ref().and_then(|ns| ns.init()).filter(|init| *init != pid);
+        own.filter(|init| self.nodes.get(init).is_some_and(|node| node.zombie.is_none())).unwrap_or(INIT)
     }
 
     /// Takes a zombie out that nobody waits for.
@@ -235,11 +240,11 @@ impl State {
     /// Takes a zombie out for good.
     pub(crate) fn reap(&mut self, pid: i32) {
         self.links.retain(|link| link.task.process.pid != pid);
-        if let Some(node) = self.nodes.remove(&pid)
-            && let Some(parent) = self.nodes.get_mut(&node.parent)
-        {
+        let Some(node) = self.nodes.remove(&pid) else { return };
+        if let Some(parent) = self.nodes.get_mut(&node.parent) {
             parent.children.retain(|c| *c != pid);
         }
+        [pid, node.pgid, node.sid].into_iter().for_each(|number| self.strike(number));
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) enum Which {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Change {
     pub pid: i32,
+    /// What the waiter's namespace calls it.
+    pub shown: i32,
     pub uid: u32,
     pub status: WaitStatus,
     /// What it has used, with its waited-for children.
@@ -66,13 +68,15 @@ fn find(task: &Arc<Task>, which: Which, options: i32, after: &mut Aftermath) -> 
             let ended = node.zombie.is_some();
             let process = node.process.clone();
             let used = usage::legacy(&process);
+            // Its number goes with it.
+            let shown = task.shown(pid);
             if options & WNOWAIT == 0 {
                 take(&mut tree, pid, status);
                 if ended {
                     usage::inherit(&task.process, &process);
                 }
             }
-            return Ok(Some(Change { pid, uid, status, used, trapped: false }));
+            return Ok(Some(Change { pid, shown, uid, status, used, trapped: false }));
         }
     }
     if !tree.links.is_empty()
@@ -125,13 +129,14 @@ fn tracees(
             },
         };
         let used = usage::legacy(&node.process);
-        found = Some((at, Change { pid: tid, uid: node.uid, status, used, trapped }));
+        found = Some((at, Change { pid: tid, shown: task.shown(tid), uid: node.uid, status, used, trapped }));
         break;
     }
     let (at, change) = found?;
     if !change.trapped && options & WNOWAIT == 0 {
         let link = tree.links.swap_remove(at);
         links::forget(tree, &link.task, link.end.is_some(), after);
+        tree.strike(link.task.tid());
     }
     Some(change)
 }

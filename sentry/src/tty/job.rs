@@ -254,7 +254,7 @@ fn read_group(cx: &mut Cx, job: &Job, master: bool, arg: u64) -> SysResult {
     if !master && !job.controls(&cx.task.process) {
         return Err(Errno::ENOTTY.into());
     }
-    cx.write_value(arg, &job.foreground())?;
+    cx.write_value(arg, &cx.task.shown(job.foreground()))?;
     Ok(0)
 }
 
@@ -263,7 +263,7 @@ fn read_session(cx: &mut Cx, job: &Job, master: bool, arg: u64) -> SysResult {
     if session == 0 || !master && !job.controls(&cx.task.process) {
         return Err(Errno::ENOTTY.into());
     }
-    cx.write_value(arg, &session)?;
+    cx.write_value(arg, &cx.task.shown(session))?;
     Ok(0)
 }
 
@@ -276,6 +276,7 @@ fn set_group(cx: &mut Cx, job: &Job, arg: u64) -> SysResult {
     if group < 0 {
         return Err(Errno::EINVAL.into());
     }
+    let group = cx.task.meant(group);
     let session = cx.kernel().tree.sid(cx.task.process.pid);
     if !job.controls(&cx.task.process) || job.session() != session {
         return Err(Errno::ENOTTY.into());

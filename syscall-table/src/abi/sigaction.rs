@@ -343,6 +343,11 @@ impl Siginfo {
         self.set32(1, uid)
     }
 
+    /// The same from another process.
+    pub fn with_pid(self, pid: i32) -> Siginfo {
+        self.set32(0, pid.cast_unsigned())
+    }
+
     /// Sent by sigqueue(3), or with another code that has pid, uid and value.
     pub fn queue(signo: i32, code: i32, pid: i32, uid: u32, value: u64) -> Siginfo {
         Siginfo::kill(signo, code, pid, uid).set64(2, value)

@@ -30,7 +30,8 @@ pub fn describe(tid: i32, info: &SigInfo) -> Exception {
 /// The error code that the processor pushed, told from the instruction: present, write, user, fetch.
 fn page_fault(tid: i32, info: &SigInfo) -> u64 {
     // The kernel's half is said to be present, whatever is there; a page of a file behind its end is not.
-    let present = u64::from(info.signo == libc::SIGSEGV && (info.code == SEGV_ACCERR || info.addr >= TASK_SIZE));
+    let present =
+        u64::from(info.signo == libc::SIGSEGV && (info.code == SEGV_ACCERR || info.addr >= TASK_SIZE));
     let Ok(regs) = host::regs(tid) else { return 4 | present };
     if regs.rip == info.addr {
         return 4 | 0x10 | present;

@@ -15,6 +15,7 @@ pub(crate) use system::{FILESYSTEMS, load};
 use super::pseudo::{Generated, Link, Super, ino};
 use crate::fail::SysResult;
 use crate::kernel::Kernel;
+use crate::task::pidns::PidNs;
 use crate::task::{Process, Task};
 use crate::vfs::attr::Attr;
 use crate::vfs::dentry::Dentry;
@@ -44,6 +45,8 @@ fn text(
 
 /// The root of /proc.
 struct Root {
+    /// Whose numbers it shows.
+    ns: Arc<PidNs>,
     fixed: Vec<(&'static [u8], Arc<dyn Inode>)>,
 }
 
@@ -69,26 +72,27 @@ impl Inode for Root {
             return Ok(inode.clone());
         }
         let pid = number(name).ok_or(Errno::ENOENT)?;
-        pid::directory(task, pid)
+        pid::directory(task, &self.ns, self.ns.global(pid))
     }
 
     fn list_for(&self, task: &Task) -> SysResult<Arc<Vec<Listed>>> {
-        let mut all = Vec::new();
+        let mut listed = Vec::new();
         for (name, inode) in &self.fixed {
-            all.push(Listed {
+            listed.push(Listed {
                 name: (*name).into(),
                 ino: inode.attr()?.ino,
                 kind: dirent_kind(inode.kind()),
             });
         }
-        let mut pids: Vec<i32> = task.kernel.tree.processes().iter().map(|p| p.pid).collect();
-        pids.push(crate::task::tree::INIT);
+        let all = task.kernel.tree.processes();
+        let numbers = all.iter().map(|process| process.pid).chain([crate::task::tree::INIT]);
+        let mut pids: Vec<i32> = numbers.map(|pid| self.ns.local(pid)).filter(|pid| *pid != 0).collect();
         pids.sort_unstable();
         for pid in pids {
             let name = pid.to_string().into_bytes();
-            all.push(Listed { ino: ino(&[b"pid", &name]), name: name.into(), kind: 4 });
+            listed.push(Listed { ino: ino(&[b"pid", &name]), name: name.into(), kind: 4 });
         }
-        Ok(Arc::new(all))
+        Ok(Arc::new(listed))
     }
 
     fn statfs(&self) -> SysResult<StatFs> {
@@ -111,25 +115,32 @@ fn link(
     Arc::new(Link { fs: FS, ino: number, owner, text: Box::new(text), follow: None })
 }
 
-/// Mounts /proc.
-pub(super) fn mount(kernel: &Arc<Kernel>) -> SysResult<()> {
+/// The root of a /proc that shows the processes of a namespace.
+pub(super) fn root(kernel: &Arc<Kernel>, ns: Arc<PidNs>) -> Arc<dyn Inode> {
     let mut fixed = system::files(kernel);
-    fixed
-        .push((b"self", link(ino(&[b"self"]), (0, 0), |task| Ok(task.process.pid.to_string().into_bytes()))));
-    fixed.push((
-        b"thread-self",
-        link(ino(&[b"thread-self"]), (0, 0), |task| {
-            Ok(format!("{}/task/{}", task.process.pid, task.tid()).into_bytes())
-        }),
-    ));
+    // Nobody outside is in it.
+    let own = |ns: &PidNs, pid: i32| Some(ns.local(pid)).filter(|pid| *pid != 0).ok_or(Errno::ENOENT);
+    let of = ns.clone();
+    let text = move |task: &Task| Ok(own(&of, task.process.pid)?.to_string().into_bytes());
+    fixed.push((b"self", link(ino(&[b"self"]), (0, 0), text)));
+    let of = ns.clone();
+    let text = move |task: &Task| {
+        Ok(format!("{}/task/{}", own(&of, task.process.pid)?, own(&of, task.tid())?).into_bytes())
+    };
+    fixed.push((b"thread-self", link(ino(&[b"thread-self"]), (0, 0), text)));
     for (name, target) in [(&b"mounts"[..], "self/mounts"), (b"net", "self/net")] {
         fixed.push((name, link(ino(&[name]), (0, 0), move |_| Ok(target.as_bytes().to_vec()))));
     }
+    Arc::new(Root { ns, fixed })
+}
+
+/// Mounts /proc.
+pub(super) fn mount(kernel: &Arc<Kernel>) -> SysResult<()> {
     let at = super::set_up::place(&kernel.vfs, b"/proc", true)?;
     kernel.vfs.mount(
         at,
         NewMount {
-            root: Dentry::root(Arc::new(Root { fixed })),
+            root: Dentry::root(root(kernel, PidNs::first())),
             fstype: "proc",
             source: "proc".to_owned(),
             read_only: false,

@@ -76,6 +76,8 @@ pub struct Slot {
     queue: WaitQueue,
     task: Weak<Task>,
     tid: i32,
+    /// What its namespace calls it.
+    local: i32,
     /// Real-time priority: who gets a lock first.
     priority: i32,
     /// The lock that FUTEX_WAIT_REQUEUE_PI may be moved to.
@@ -99,6 +101,7 @@ impl Slot {
             queue: WaitQueue::new(),
             task: Arc::downgrade(task),
             tid: task.tid(),
+            local: task.own_tid(),
             priority: task.sched.lock().priority,
             target,
             word,

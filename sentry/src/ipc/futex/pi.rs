@@ -11,6 +11,7 @@ use super::{Futexes, Held, Place, Places, Slot, State, load, store};
 use crate::fail::SysResult;
 use crate::mm::{Key, Mm};
 use crate::task::Task;
+use crate::task::pidns::PidNs;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,6 +38,18 @@ pub struct LockWord<'a> {
     pub key: Key,
     /// Where it is.
     pub addr: u64,
+    /// Whose numbers it holds.
+    pub ns: &'a PidNs,
+}
+
+impl LockWord<'_> {
+    /// The kernel's number of who holds it; 0 is nobody.
+    fn holder(&self, value: u32) -> i32 {
+        match tid_of(value) {
+            0 => 0,
+            tid => self.ns.global(tid),
+        }
+    }
 }
 
 enum Claim {
@@ -55,13 +68,13 @@ fn tid_of(word: u32) -> i32 {
 impl State {
     /// Tries to take a lock for a task. `more`: others will wait for it. `owner`: who was found to hold it.
     fn claim(&mut self, word: LockWord<'_>, tid: i32, more: bool, owner: Option<&Task>) -> SysResult<Claim> {
-        let LockWord { mm, key, addr } = word;
+        let LockWord { mm, key, addr, ns } = word;
         let value = load(mm, addr)?;
-        if tid_of(value) == tid {
+        if word.holder(value) == tid {
             return Err(Errno::EDEADLK.into());
         }
         if let Some(lock) = self.locks.get(&key) {
-            let holder = tid_of(value);
+            let holder = word.holder(value);
             let orphan = value & FUTEX_OWNER_DIED != 0 && holder == 0;
             if holder != lock.owner && !orphan {
                 return Err(Errno::EINVAL.into());
@@ -77,10 +90,10 @@ impl State {
         let flags = (value >> 24) as u8 | (FUTEX_WAITERS >> 24) as u8;
         mm.space.write(addr.wrapping_add(3), &[flags])?;
         let value = load(mm, addr)?;
-        let holder = tid_of(value);
+        let holder = word.holder(value);
         if holder == 0 {
             let waiters = if more { FUTEX_WAITERS } else { 0 };
-            store(mm, addr, value & FUTEX_OWNER_DIED | waiters | tid.cast_unsigned())?;
+            store(mm, addr, value & FUTEX_OWNER_DIED | waiters | ns.local(tid).cast_unsigned())?;
             return Ok(Claim::Taken);
         }
         if holder == tid {
@@ -143,7 +156,7 @@ impl State {
             }
             if let Some(mm) = slot.word.0.upgrade() {
                 // A word that is unmapped meanwhile is the waiter's loss alone.
-                let _ = store(&mm, slot.word.1, slot.tid.cast_unsigned() | FUTEX_WAITERS | flags);
+                let _ = store(&mm, slot.word.1, slot.local.cast_unsigned() | FUTEX_WAITERS | flags);
                 held.spaces.push(mm);
             }
             lock.owner = slot.tid;
@@ -162,7 +175,7 @@ impl State {
             return;
         }
         let Some(mm) = slot.word.0.upgrade() else { return };
-        let own = load(&mm, slot.word.1).is_ok_and(|word| tid_of(word) == slot.tid);
+        let own = load(&mm, slot.word.1).is_ok_and(|word| tid_of(word) == slot.local);
         if own && !self.hand_over(key, 0, held) {
             let _ = store(&mm, slot.word.1, 0);
         }
@@ -226,7 +239,7 @@ impl Futexes {
     pub fn unlock_pi(&self, task: &Task, word: LockWord<'_>) -> SysResult<()> {
         let mut held = Held::default();
         let mut state = self.state.lock();
-        if tid_of(load(word.mm, word.addr)?) != task.tid() {
+        if tid_of(load(word.mm, word.addr)?) != task.own_tid() {
             return Err(Errno::EPERM.into());
         }
         match state.locks.get(&word.key) {

@@ -65,7 +65,7 @@ fn release_one(task: &Task, mm: &Mm, addr: u64, lock: bool, pending: bool) {
         if pending && !lock && word == 0 {
             // Given up, but perhaps nobody woken yet.
             true
-        } else if word & FUTEX_TID_MASK != task.tid().cast_unsigned() {
+        } else if word & FUTEX_TID_MASK != task.own_tid().cast_unsigned() {
             return;
         } else {
             let dead = word & FUTEX_WAITERS | FUTEX_OWNER_DIED;

@@ -9,6 +9,7 @@ use crate::fail::{Fail, SysResult};
 use crate::fs::proc::{FS, mounts};
 use crate::fs::pseudo::{Source, Text};
 use crate::task::creds::{Creds, cap};
+use crate::task::pidns::PidNs;
 use crate::task::userns::Ids;
 use crate::task::{Task, access, usage};
 use crate::vfs::attr::Attr;
@@ -103,11 +104,11 @@ impl Inode for PidFile {
         }
         if self.row.name == b"mem" {
             let mm = subject.task.map_or(0, |t| t.mm().id);
-            return Ok(Arc::new(Mem { who: self.who, inode: self, mm }));
+            return Ok(Arc::new(Mem { who: self.who.clone(), inode: self, mm }));
         }
         if self.row.name == b"pagemap" {
             let mm = subject.task.map_or(0, |t| t.mm().id);
-            return Ok(Arc::new(Pagemap { who: self.who, inode: self, mm }));
+            return Ok(Arc::new(Pagemap { who: self.who.clone(), inode: self, mm }));
         }
         if matches!(self.row.name, b"mounts" | b"mountinfo" | b"mountstats") {
             let subject = subject.task.ok_or(Errno::EINVAL)?;
@@ -129,7 +130,7 @@ impl Inode for PidFile {
 impl Source for PidFile {
     fn make(&self, cx: &mut Cx) -> SysResult<Vec<u8>> {
         let subject = self.who.find(cx.task)?;
-        make(cx, &subject, self.row, self.thread)
+        make(cx, &subject, &self.who.ns, self.row, self.thread)
     }
 
     fn take(&self, cx: &mut Cx, opener: &Creds, data: &[u8]) -> SysResult<()> {
@@ -181,7 +182,7 @@ fn environ(task: &Task) -> Vec<u8> {
     }
 }
 
-fn make(cx: &mut Cx, subject: &Subject, row: &Row, thread: bool) -> SysResult<Vec<u8>> {
+fn make(cx: &mut Cx, subject: &Subject, ns: &PidNs, row: &Row, thread: bool) -> SysResult<Vec<u8>> {
     let asker = cx.task.clone();
     let process = &subject.process;
     let traced = access::may_trace(&asker, process);
@@ -197,9 +198,9 @@ fn make(cx: &mut Cx, subject: &Subject, row: &Row, thread: bool) -> SysResult<Ve
         process.rss_seen.store(used.max_rss, Relaxed);
     }
     Ok(match row.name {
-        b"stat" => status::stat(subject, !thread, traced),
+        b"stat" => status::stat(subject, ns, !thread, traced),
         b"statm" => status::statm(subject),
-        b"status" => status::status(&asker, subject),
+        b"status" => status::status(&asker, ns, subject),
         b"limits" => status::limits(process),
         b"sched" => status::sched(subject),
         b"schedstat" => {

@@ -13,6 +13,7 @@ use super::{FS, number};
 use crate::fail::SysResult;
 use crate::fs::nsfs::{self, Namespace};
 use crate::kernel::Kernel;
+use crate::task::pidns::PidNs;
 use crate::task::tree::INIT;
 use crate::task::{Process, Task, access};
 use crate::vfs::attr::Attr;
@@ -27,10 +28,12 @@ use syscall_table::errno::Errno;
 const LINKS: [&[u8]; 3] = [b"exe", b"cwd", b"root"];
 
 /// What a directory is about, looked up anew each time: a process that is gone has none.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Who {
-    /// The number in the path.
+    /// Its number.
     id: i32,
+    /// Whose numbers are shown.
+    ns: Arc<PidNs>,
     /// Below `task`: one thread, not a process.
     thread: bool,
 }
@@ -43,7 +46,7 @@ struct Subject {
 }
 
 impl Who {
-    fn find(self, asker: &Task) -> SysResult<Subject> {
+    fn find(&self, asker: &Task) -> SysResult<Subject> {
         let kernel = asker.kernel.clone();
         let tree = asker.kernel.tree.lock();
         let task = tree.tasks.get(&self.id).cloned();
@@ -56,7 +59,7 @@ impl Who {
     }
 
     /// The living task, if the asker may look inside it (ptrace(2), "Ptrace access mode checking").
-    fn traced(self, asker: &Task) -> SysResult<Arc<Task>> {
+    fn traced(&self, asker: &Task) -> SysResult<Arc<Task>> {
         let subject = self.find(asker)?;
         if !access::may_trace(asker, &subject.process) {
             return Err(Errno::EACCES.into());
@@ -113,11 +116,11 @@ const NAMESPACES: [&str; 10] =
     ["cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "time", "time_for_children", "user", "uts"];
 
 /// /proc/PID.
-pub(super) fn directory(asker: &Task, pid: i32) -> SysResult<Arc<dyn Inode>> {
+pub(super) fn directory(asker: &Task, ns: &Arc<PidNs>, pid: i32) -> SysResult<Arc<dyn Inode>> {
     if pid == INIT {
         return Ok(init::directory());
     }
-    let who = Who { id: pid, thread: false };
+    let who = Who { id: pid, ns: ns.clone(), thread: false };
     let subject = who.find(asker).map_err(|_| Errno::ENOENT)?;
     Ok(Arc::new(Dir { who, what: What::Process, process: subject.process }))
 }
@@ -135,7 +138,7 @@ impl Dir {
     }
 
     fn sub(&self, what: What) -> Arc<dyn Inode> {
-        Arc::new(Dir { who: self.who, what, process: self.process.clone() })
+        Arc::new(Dir { who: self.who.clone(), what, process: self.process.clone() })
     }
 
     /// Owner of what is in it.
@@ -146,7 +149,13 @@ impl Dir {
     fn entry(&self, asker: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
         if let Some(file) = FILES.iter().find(|f| f.name == name && (!self.who.thread || f.threads)) {
             let thread = self.what == What::Thread;
-            return Ok(Arc::new(PidFile::new(self.who, file, thread, self.number(name), self.owner())));
+            return Ok(Arc::new(PidFile::new(
+                self.who.clone(),
+                file,
+                thread,
+                self.number(name),
+                self.owner(),
+            )));
         }
         if let Some((_, what)) = DIRS.iter().find(|(n, _)| *n == name)
             && !(self.who.thread && matches!(what, What::Tasks | What::MapFiles))
@@ -195,11 +204,11 @@ impl Inode for Dir {
 
     fn lookup(&self, asker: &Task, name: &[u8]) -> SysResult<Arc<dyn Inode>> {
         let subject = self.who.find(asker).map_err(|_| Errno::ENOENT)?;
-        let who = self.who;
+        let who = self.who.clone();
         match self.what {
             What::Tasks => {
                 let id = number(name).ok_or(Errno::ENOENT)?;
-                let who = Who { id, thread: true };
+                let who = Who { id: who.ns.global(id), thread: true, ns: who.ns };
                 let thread = who.find(asker).map_err(|_| Errno::ENOENT)?;
                 if !Arc::ptr_eq(&thread.process, &subject.process) {
                     return Err(Errno::ENOENT.into());
@@ -209,11 +218,12 @@ impl Inode for Dir {
             What::Fds => {
                 let fd = number(name).ok_or(Errno::ENOENT)?;
                 who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
+                let again = who.clone();
                 Ok(Arc::new(Link {
                     fs: FS,
                     ino: self.number(name),
                     owner: self.owner(),
-                    text: Box::new(move |asker| fd_text(asker, who, fd)),
+                    text: Box::new(move |asker| fd_text(asker, &again, fd)),
                     follow: Some(Box::new(move |asker| {
                         let file = who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
                         match &file.path {
@@ -245,15 +255,19 @@ impl Inode for Dir {
             What::Attr => Err(Errno::ENOENT.into()),
             What::Namespaces => {
                 let name = *NAMESPACES.iter().find(|n| n.as_bytes() == name).ok_or(Errno::ENOENT)?;
+                let number = self.number(name.as_bytes());
                 let find = move |asker: &Task| -> SysResult<Namespace> {
                     let task = who.traced(asker)?;
                     Namespace::of(&task, name.as_bytes()).ok_or(Errno::ENOENT.into())
                 };
                 Ok(Arc::new(Link {
                     fs: FS,
-                    ino: self.number(name.as_bytes()),
+                    ino: number,
                     owner: self.owner(),
-                    text: Box::new(move |asker| Ok(find(asker)?.label().into_bytes())),
+                    text: Box::new({
+                        let find = find.clone();
+                        move |asker| Ok(find(asker)?.label().into_bytes())
+                    }),
                     follow: Some(Box::new(move |asker| Ok(Some(find(asker)?.place(asker))))),
                 }))
             }
@@ -268,10 +282,13 @@ impl Inode for Dir {
             |name: &[u8], kind| all.push(Listed { name: name.into(), ino: self.number(name), kind });
         match self.what {
             What::Tasks => {
-                let mut tids: Vec<i32> = subject.process.threads().iter().map(|t| t.tid()).collect();
+                let ns = &self.who.ns;
+                let mut tids: Vec<i32> =
+                    subject.process.threads().iter().map(|t| ns.local(t.tid())).collect();
                 // A leader that ended is listed as long as its group.
-                if !tids.contains(&subject.process.pid) {
-                    tids.push(subject.process.pid);
+                let leader = ns.local(subject.process.pid);
+                if !tids.contains(&leader) {
+                    tids.push(leader);
                 }
                 tids.sort_unstable();
                 tids.iter().for_each(|tid| add(tid.to_string().as_bytes(), 4));
@@ -314,7 +331,7 @@ impl Inode for Dir {
 
 impl Dir {
     fn place_link(&self, name: &[u8]) -> Arc<dyn Inode> {
-        let (who, which) = (self.who, name.first().copied().unwrap_or(0));
+        let (who, which) = (self.who.clone(), name.first().copied().unwrap_or(0));
         let find = move |asker: &Task| -> SysResult<Path> {
             let task = who.traced(asker)?;
             let vfs = &task.kernel.vfs;
@@ -331,16 +348,19 @@ impl Dir {
             fs: FS,
             ino: self.number(name),
             owner: self.owner(),
-            text: Box::new(move |asker| {
-                let root = asker.kernel.vfs.root_of(asker)?;
-                Ok(find(asker)?.display(Some(&root)))
+            text: Box::new({
+                let find = find.clone();
+                move |asker| {
+                    let root = asker.kernel.vfs.root_of(asker)?;
+                    Ok(find(asker)?.display(Some(&root)))
+                }
             }),
             follow: Some(Box::new(move |asker| find(asker).map(Some))),
         })
     }
 }
 
-fn fd_text(asker: &Task, who: Who, fd: i32) -> SysResult<Vec<u8>> {
+fn fd_text(asker: &Task, who: &Who, fd: i32) -> SysResult<Vec<u8>> {
     let file = who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
     match &file.path {
         Some(path) if nsfs::is_namespace(path.inode()) => Ok(file.ops.describe().into_bytes()),

@@ -5,6 +5,7 @@ use super::maps::Sizes;
 use crate::mm::Marks;
 use crate::signal::bit;
 use crate::task::creds::Creds;
+use crate::task::pidns::PidNs;
 use crate::task::{Process, Task, usage};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -154,7 +155,7 @@ fn signals(subject: &Subject) -> Signals {
 }
 
 /// stat. With `whole` of the process, else of the one thread.
-pub(super) fn stat(subject: &Subject, whole: bool, traced: bool) -> Vec<u8> {
+pub(super) fn stat(subject: &Subject, pidns: &PidNs, whole: bool, traced: bool) -> Vec<u8> {
     let process = &subject.process;
     let (ppid, pgid, sid, exit_signal, zombie) = {
         let tree = subject.kernel.tree.lock();
@@ -162,9 +163,10 @@ pub(super) fn stat(subject: &Subject, whole: bool, traced: bool) -> Vec<u8> {
             .get(&process.pid)
             .map_or((0, 0, 0, 0, None), |n| (n.parent, n.pgid, n.sid, n.exit_signal, n.zombie))
     };
+    let [ppid, pgid, sid] = [ppid, pgid, sid].map(|pid| pidns.local(pid));
     let comm = String::from_utf8_lossy(&subject.comm()).into_owned();
     let ctty = process.ctty.lock().clone();
-    let (tty, foreground) = ctty.map_or((0, -1), |tty| (tty.device(), tty.job().foreground()));
+    let (tty, foreground) = ctty.map_or((0, -1), |tty| (tty.device(), pidns.local(tty.job().foreground())));
     let cpu = cpu(subject, whole);
     let (ended, children) = {
         let usage = process.usage.lock();
@@ -182,7 +184,7 @@ pub(super) fn stat(subject: &Subject, whole: bool, traced: bool) -> Vec<u8> {
     let shown = m.filter(|_| traced);
     let mut out = format!(
         "{} ({comm}) {} {ppid} {pgid} {sid} {tty} {foreground} 4194304 {} {} {} {} {} {} {} {} {priority} {} {threads} 0 {start} {size} {rss} {}",
-        subject.id(),
+        pidns.local(subject.id()),
         subject.letter(),
         ended.minor_faults,
         children.minor_faults,
@@ -273,7 +275,7 @@ fn word(letter: char) -> &'static str {
 }
 
 /// status.
-pub(super) fn status(asker: &Task, subject: &Subject) -> Vec<u8> {
+pub(super) fn status(asker: &Task, pidns: &PidNs, subject: &Subject) -> Vec<u8> {
     let process = &subject.process;
     let c = subject.creds();
     let ns = asker.creds().ns.clone();
@@ -292,20 +294,20 @@ pub(super) fn status(asker: &Task, subject: &Subject) -> Vec<u8> {
         line("Umask", format!("{:04o}", *task.fs().umask.lock()));
     }
     line("State", format!("{letter} ({})", word(letter)));
-    line("Tgid", pid.to_string());
+    line("Tgid", pidns.local(pid).to_string());
     line("Ngid", "0".into());
-    line("Pid", id.to_string());
-    line("PPid", ppid.to_string());
+    line("Pid", pidns.local(id).to_string());
+    line("PPid", pidns.local(ppid).to_string());
     let tracer = task.and_then(|task| task.tracing.tracer()).map_or(0, |tracer| tracer.tid());
-    line("TracerPid", tracer.to_string());
+    line("TracerPid", pidns.local(tracer).to_string());
     line("Uid", [c.uid, c.euid, c.suid, c.fsuid].map(|id| ns.user(id).to_string()).join("\t"));
     line("Gid", [c.gid, c.egid, c.sgid, c.fsgid].map(|id| ns.group(id).to_string()).join("\t"));
     line("FDSize", task.map_or(0, |t| t.files().numbers().last().map_or(0, |n| n + 1).max(64)).to_string());
     line("Groups", c.groups.iter().map(|g| format!("{} ", ns.group(*g))).collect::<String>() + " ");
-    line("NStgid", pid.to_string());
-    line("NSpid", id.to_string());
-    line("NSpgid", pgid.to_string());
-    line("NSsid", sid.to_string());
+    for (name, number) in [("NStgid", pid), ("NSpid", id), ("NSpgid", pgid), ("NSsid", sid)] {
+        let all = pidns.all(&process.pidns, number);
+        line(name, all.iter().map(i32::to_string).collect::<Vec<_>>().join("\t"));
+    }
     line("Kthread", "0".into());
     if let Some(task) = task {
         let m = memory(task);
