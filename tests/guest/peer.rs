@@ -85,6 +85,8 @@ fn peer_pidfd_of_listener() {
         sys!(SYS_read, p[0], &mut [0u8; 1], 1);
         0
     });
+    // A listener is its own peer.
+    eq(creds(l), [me as u32, sys!(SYS_geteuid) as u32, sys!(SYS_getegid) as u32]);
     let s = ok(sys!(SYS_accept, l, 0, 0)) as i32;
     need_peer_pidfd(s);
     let (r, fd) = get(s, SO_PEERPIDFD);

@@ -31,7 +31,7 @@ impl Socket {
             return Err(Errno::EINVAL.into());
         }
         let most = usize::try_from(backlog).unwrap_or(usize::MAX).min(SOMAXCONN as usize).saturating_add(1);
-        state.own_side = side;
+        state.peer_side = side;
         match &mut state.backlog {
             Some(backlog) => backlog.most = most,
             None => state.backlog = Some(Backlog { waiting: VecDeque::new(), deferred: Vec::new(), most }),
@@ -124,7 +124,7 @@ impl Socket {
         }
         let (listener_side, patience) = {
             let mut state = listener.state.lock();
-            let side = state.own_side.clone();
+            let side = state.peer_side.clone();
             let defers = state.options.get(&(SOL_TCP, TCP_DEFER_ACCEPT)).copied().unwrap_or(0);
             let unix = self.family == AF_UNIX;
             let backlog = state.backlog.as_mut().ok_or(Errno::ECONNREFUSED)?;

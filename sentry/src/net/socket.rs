@@ -144,10 +144,8 @@ pub struct State {
     pub(super) shut_write: bool,
     /// SO_ERROR
     pub error: Option<Errno>,
-    /// SO_PEERCRED, SO_PEERPIDFD, SO_PEERGROUPS
+    /// SO_PEERCRED, SO_PEERPIDFD, SO_PEERGROUPS; of a listener: who called listen(2).
     pub(super) peer_side: Option<Side>,
-    /// Who called listen(2).
-    pub(super) own_side: Option<Side>,
     /// Parts of a datagram that is sent later (UDP_CORK, MSG_MORE).
     pub(super) corked: Option<Box<Corked>>,
     /// SO_LINGER
