@@ -8,6 +8,7 @@
 //!               GATES  r-x  where rewritten call sites jump to           (the same)
 //!               CTL    rw-  one head page, one slot per task             (shared memfd, one per process)
 //!               STACK  rw-  one alternate signal stack per task          (private)
+//!               WINDOW r--  files that gates read from by themselves     (shared file mappings)
 //! REGION_END    vvar, vdso                                               (the host's)
 //! ```
 //!
@@ -113,15 +114,17 @@ pub const KIND_OF_ACTION: u8 = 12;
 pub const KIND_OF_ALTSTACK: u8 = 13;
 /// A gate hands the call over without a signal if it maps private memory without a file; a file's descriptor comes with a full
 /// port only.
-pub const KIND_OF_MAP: u8 = 14;
-/// Answers in a slot; those of rt_sigprocmask, set_robust_list, madvise and sigaltstack are only counted.
-pub const OWN: usize = 12;
+pub const KIND_OF_MAP: u8 = 15;
+/// A gate copies what pread is to read from [`WINDOW`], if the descriptor is one of [`Slot::lent`] and there are answers.
+pub const KIND_OF_PREAD: u8 = 14;
+/// Answers in a slot; those of rt_sigprocmask, set_robust_list, madvise, sigaltstack and pread are only counted.
+pub const OWN: usize = 13;
 /// The bit of [`Slot::mask`] that says that the gates may change it: that of SIGKILL, which no mask has.
 pub const LENT: u64 = 1 << 8;
 
 /// Calls with answers in a slot, in their order: getpid, gettid, getuid, geteuid, getgid, getegid, rseq, rt_sigprocmask,
-/// set_robust_list, madvise, rt_sigaction, sigaltstack.
-pub const OWN_CALLS: [u32; OWN] = [39, 186, 102, 107, 104, 108, 334, 14, 273, 28, 13, 131];
+/// set_robust_list, madvise, rt_sigaction, sigaltstack, pread64.
+pub const OWN_CALLS: [u32; OWN] = [39, 186, 102, 107, 104, 108, 334, 14, 273, 28, 13, 131, 17];
 /// Calls that need all registers or host calls.
 const FULL: [u32; 17] = [15, 25, 30, 56, 57, 58, 59, 60, 67, 149, 151, 158, 231, 322, 329, 435, 453];
 
@@ -152,6 +155,20 @@ pub const STACKS_SIZE: u64 = STACK_SIZE * SLOTS as u64;
 pub const START_XSTATE: u64 = 0x1000;
 /// Most bytes of extended state that are copied to [`START_XSTATE`].
 pub const START_XSTATE_MAX: u64 = 0x8000;
+
+/// Places for files that gates read from; a place is used for one file as long as its process runs one program.
+pub const PLACES: u64 = 4;
+/// Bytes of a place; what a file has beyond them is the sentry's.
+pub const PLACE_SIZE: u64 = 0x400_0000;
+/// The first place.
+pub const WINDOW: u64 = STACK + STACKS_SIZE;
+/// Bytes of all places.
+pub const WINDOW_SIZE: u64 = PLACE_SIZE * PLACES;
+
+/// The address of a place.
+pub const fn place(index: u64) -> u64 {
+    WINDOW + PLACE_SIZE * index
+}
 
 /// The address of [`START_XSTATE`] in a slot's stack.
 pub const fn start_xstate(slot: u32) -> u64 {
@@ -344,8 +361,25 @@ pub struct Slot {
     pub yields: AtomicU32,
     /// The call site of this request has trapped so often before without being reported.
     pub unseen: AtomicU32,
+    /// Descriptors that the gates may read from.
+    pub lent: [Lent; LENDABLE],
     /// Sites whose calls the handler answered, by some bits of their address: the address and, in the low 16 bits, how often.
     pub answered: [AtomicU64; ANSWERED],
+}
+
+/// Entries of [`Slot::lent`].
+pub const LENDABLE: usize = 4;
+
+/// A descriptor of a regular file whose bytes are mapped.
+#[repr(C)]
+pub struct Lent {
+    /// The descriptor + 1; 0: none.
+    pub fd: AtomicU32,
+    pad: AtomicU32,
+    /// Where its first byte is.
+    pub at: AtomicU64,
+    /// How many bytes of it are mapped, at most up to its end.
+    pub len: AtomicU64,
 }
 
 /// Entries of [`Slot::answered`].

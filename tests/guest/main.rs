@@ -18,7 +18,7 @@ mod sockets;
 
 verbs! {
     answers areas mapsites filesites
-    attr buffers clone close dnotify dup epoll exec fault fcntl fdops fileops files futex getdents ids inet init inotify job loopback lseek
+    attr buffers clone close dnotify dup epoll exec fault fcntl fdops fileops files futex getdents ids inet init inotify job lent loopback lseek
     memlimit mmap names netlink netns open peer pipe pointers prctl pread process procfs pty queues read rlimit setid sigfault
     sigframe signal sites socket sockopt splice stat threads time timers tty wait
     write
@@ -69,6 +69,7 @@ const HELPERS: &[(&str, Helper)] = &[
     ("attacked", attack::wait),
     ("on_stack", memlimit::on_stack),
     ("churn", threads::churn),
+    ("reads", lent::reads),
     ("overlay_trees", overlay::trees),
 ];
 

@@ -5,9 +5,11 @@ mod support;
 use libtest_mimic::{Arguments, Failed};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::Command;
-use support::{Check, Ctx, LIMIT, Scratch, Who, bins, contexts, expect, fail, run};
+use std::process::{Command, Stdio};
+use support::{Check, Ctx, LIMIT, Place, Scratch, Who, bins, contexts, expect, fail, run};
 
 /// Four mounts whose order decides what is seen, for mount(8).
 const MOUNTS: &str = "mount --bind a m && mount --bind b m/sub && mount --bind c m/sub/deep && mount --bind b m/sub && cat m/f m/sub/f; ls m/sub; cat m/sub/deep/f";
@@ -360,7 +362,64 @@ fn errors_are_one_line(c: &Ctx) -> Result<(), Failed> {
     Ok(())
 }
 
+/// A file that is read often, and so by the task itself where that can be, is cut, grows and changes outside meanwhile.
+fn read_often_and_changed_outside(c: &Ctx) -> Result<(), Failed> {
+    let s = Scratch::new(c);
+    let dir = s.path("d");
+    fs::create_dir(&dir)?;
+    let file = s.path("d/f");
+    hand_over(c, &s)?;
+    let mut said = Vec::new();
+    for place in [Place::Native, Place::Inside(c.platform)] {
+        fs::write(&file, [b'a'; 20_000])?;
+        let guest = bins().guest.to_str().ok_or("a path in UTF-8")?;
+        let mut started = support::command(place, c.who, &["--read-only", &dir], &[guest, "reads", &file]);
+        let mut child = started.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut to = child.stdin.take().ok_or("its standard input")?;
+        let mut from = BufReader::new(child.stdout.take().ok_or("its standard output")?);
+        let mut ask = |line: &str| -> Result<String, Failed> {
+            writeln!(to, "{line}")?;
+            let mut answer = String::new();
+            from.read_line(&mut answer)?;
+            Ok(answer)
+        };
+        let write =
+            |at: u64, with: &[u8]| fs::OpenOptions::new().write(true).open(&file)?.write_all_at(with, at);
+        let cut = |len: u64| fs::OpenOptions::new().write(true).open(&file)?.set_len(len);
+        let mut answers = ask("0 4096")? + &ask("4000 200")? + &ask("19000 4096")?;
+        // In the middle, at the end, behind the end.
+        write(4096, b"bbbb")?;
+        answers += &ask("4096 4")?;
+        write(20_000, b"cccc")?;
+        answers += &(ask("19990 14")? + &ask("19990 4096")?);
+        for len in [19_995, 16_384, 16_380, 5000, 100, 0] {
+            cut(len)?;
+            answers += &(ask("0 4096")?
+                + &ask("4096 4096")?
+                + &ask("12288 4096")?
+                + &ask("16380 10")?
+                + &ask("19990 10")?);
+        }
+        // Zeroes that belong to it, and bytes after them.
+        cut(12_000)?;
+        answers += &(ask("0 4096")? + &ask("8000 4096")?);
+        write(0, &[b'd'; 12_000])?;
+        answers += &(ask("0 4096")? + &ask("8000 4096")?);
+        fs::remove_file(&file)?;
+        answers += &ask("0 4096")?;
+        drop(to);
+        expect(&support::finish(child, LIMIT), 0, "")?;
+        said.push(answers);
+    }
+    if said[0] == said[1] && said[0].lines().count() == 41 {
+        Ok(())
+    } else {
+        Err(format!("natively\n{}inside\n{}", said[0], said[1]).into())
+    }
+}
+
 const CHECKS: &[(&str, Check)] = &[
+    ("read_often_and_changed_outside", read_often_and_changed_outside),
     ("order_is_that_of_mount", order_is_that_of_mount),
     ("denials_name_rule_and_remedy", denials_name_rule_and_remedy),
     ("each_operation_is_named", each_operation_is_named),

@@ -6,7 +6,7 @@
 //! the shim is used as intended is the sentry's business and never a guard.
 
 use confine::bpf::Insn;
-use confine::rules::Cond::{self, Has, Is, OneOf, Within};
+use confine::rules::Cond::{self, Below, Has, Is, OneOf, Within};
 use confine::rules::{Answer, Filter, Names, Otherwise, Rule};
 use lazaret_shim::layout;
 
@@ -91,6 +91,20 @@ const fn below(start: u8, len: u8) -> Cond {
     Cond::Below(start, len, layout::REGION_START)
 }
 
+/// A file in one of the places that gates read from.
+const fn lent(place: u64) -> [Cond; 5] {
+    let at = layout::place(place);
+    [
+        Is(0, at),
+        Below(0, 1, at + layout::PLACE_SIZE),
+        Is(2, 1),
+        OneOf(3, &[(0x11, "MAP_SHARED|MAP_FIXED")]),
+        Is(5, 0),
+    ]
+}
+
+const _: () = assert!(layout::PLACES == 4);
+const LEND: &str = "a file that the guest has open for reading, for pread without the sentry; the sentry hands over its descriptor";
 const BELL: &str = "reports to the sentry; no kernel has a call with this number";
 const ASK: &str = "asks the sentry for a descriptor to map; no kernel has a call with this number";
 
@@ -132,7 +146,17 @@ const RULES: &[Rule] = &[
         ],
         "a new process maps its own shared area in place of its parent's",
     ),
+    Rule::new("mmap", 9, &lent(0), LEND),
+    Rule::new("mmap", 9, &lent(1), LEND),
+    Rule::new("mmap", 9, &lent(2), LEND),
+    Rule::new("mmap", 9, &lent(3), LEND),
     Rule::new("munmap", 11, &[below(0, 1)], "memory map calls of the guest"),
+    Rule::new(
+        "munmap",
+        11,
+        &[Is(0, layout::WINDOW), Is(1, layout::WINDOW_SIZE)],
+        "a new program does not have the files that the last one read from",
+    ),
     Rule::new("mprotect", 10, &[below(0, 1), Within(2, PROT_GROWS)], "memory map calls of the guest"),
     Rule::new("mremap", 25, &[below(0, 1), below(0, 2), Is(3, 0)], "resizing in place"),
     Rule::new(

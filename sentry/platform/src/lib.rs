@@ -254,6 +254,17 @@ pub trait Port {
         false
     }
 
+    /// Lets the platform answer the task's pread of a guest descriptor by itself, from the file's first `len` bytes: a regular
+    /// file, open for reading, whose mapping has what reading gives. True if it does, until [`TaskControl::take_back`] or
+    /// another program; it answers only while it [may](TaskControl::answers). What it cannot answer, such as what lies beyond the
+    /// end of a file that has become shorter, comes as ever. Needs a full port.
+    ///
+    /// # Errors
+    /// Of the host calls, which leave everything as it was.
+    fn lend(&mut self, _fd: i32, _file: &Arc<OwnedFd>, _len: u64) -> Result<bool, CallError> {
+        Ok(false)
+    }
+
     /// What was left to the task so far in this event, if anything.
     fn deferred(&self) -> Option<Token> {
         None
@@ -371,8 +382,8 @@ pub trait TaskControl: Send + Sync {
     /// runs guest code, at once after its next verdict if an event is being handled. Coalesces, never lost.
     fn kick(&self);
 
-    /// Answers of [`OWN_CALLS`], in their order (those of rt_sigprocmask, set_robust_list, madvise and
-    /// sigaltstack do not count), that the platform may give by itself
+    /// Answers of [`OWN_CALLS`], in their order (those of rt_sigprocmask, set_robust_list, madvise,
+    /// sigaltstack and pread do not count), that the platform may give by itself
     /// from now on, until it is told [`no_answers`](Self::no_answers) or the task's
     /// space is replaced. The platform need not make use of them.
     fn answers(&self, _own: [u64; OWN_CALLS.len()]) {}
@@ -418,6 +429,10 @@ pub trait TaskControl: Send + Sync {
     fn answered(&self) -> [u64; OWN_CALLS.len()] {
         [0; OWN_CALLS.len()]
     }
+
+    /// A descriptor that was [lent](Port::lend) to the task is read from by the platform no more: what a read finds from now on may
+    /// be something else.
+    fn take_back(&self, _fd: i32) {}
 
     /// The host's thread id as the sentry sees it, for affinity and CPU time. Stale when the task is gone.
     fn host_tid(&self) -> i32;

@@ -43,6 +43,19 @@ pub(crate) fn seek_data_hole(fd: BorrowedFd<'_>, offset: i64, whence: i32) -> Sy
     Ok(rustix::fs::seek(fd, to)?)
 }
 
+/// File systems whose mappings have what a read gives, whoever writes: ext4, XFS, Btrfs, tmpfs, F2FS. Not overlayfs, whose
+/// mappings stay with the lower layer.
+const COHERENT: [i64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010];
+
+/// What a task may read by itself of a file of the gofer: [`FileOps::lendable`].
+pub(crate) fn lendable(inode: &Arc<dyn Inode>, fd: &Arc<OwnedFd>) -> Option<(Arc<OwnedFd>, u64)> {
+    // Where guests write, a removed file is to be gone when they close it.
+    let still = downcast::<GoferInode>(inode).is_some_and(|inode| !inode.writable());
+    let stat = rustix::fs::fstat(fd).ok().filter(|_| still)?;
+    let coherent = rustix::fs::fstatfs(fd).is_ok_and(|fs| COHERENT.contains(&fs.f_type));
+    coherent.then(|| (fd.clone(), u64::try_from(stat.st_size).unwrap_or(0)))
+}
+
 impl FileOps for HostFile {
     fn takes_direct(&self) -> bool {
         true
@@ -108,6 +121,10 @@ impl FileOps for HostFile {
 
     fn host_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.fd.as_fd())
+    }
+
+    fn lendable(&self) -> Option<(Arc<OwnedFd>, u64)> {
+        lendable(&self.inode, &self.fd)
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> SysResult<usize> {

@@ -97,6 +97,9 @@ fn set_flags(cx: &Cx, file: &Arc<File>, fd: i32, flags: i32) -> SysResult {
     }
     let news = flags & !file.flags();
     file.set_flags(flags, CHANGEABLE);
+    if news & O_DIRECT != 0 {
+        file.lent.take_back();
+    }
     if news & FASYNC != 0 {
         owner::watch(cx.kernel(), file, fd);
     }

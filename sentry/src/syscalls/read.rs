@@ -4,6 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::vfs::io::{self, Way};
+use crate::vfs::lend;
 use syscall_table::abi::readv::Iovec;
 use syscall_table::errno::Errno;
 
@@ -15,6 +16,7 @@ pub fn read(cx: &mut Cx, fd: Fd, buf: OutBuf, count: usize) -> SysResult {
 pub fn pread64(cx: &mut Cx, fd: Fd, buf: OutBuf, count: usize, offset: i64) -> SysResult {
     let at = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
     let file = cx.task.files().get(fd.raw())?;
+    lend::consider(cx, fd.raw(), &file)?;
     io::read(cx, &file, &[(buf.addr(), count)], Some(at))
 }
 

@@ -442,7 +442,7 @@ impl Task {
             let (pid, tid) = (self.shown(self.process.pid) as u64, self.own_tid() as u64);
             let no_rseq = -i64::from(syscall_table::errno::Errno::ENOSYS.raw());
             let no_rseq = no_rseq as u64;
-            self.control().answers([pid, tid, uid, euid, gid, egid, no_rseq, 0, 0, 0, 0, 0]);
+            self.control().answers([pid, tid, uid, euid, gid, egid, no_rseq, 0, 0, 0, 0, 0, 0]);
             self.tell_actions();
             self.set_altstack(self.altstack());
             // Another thread may give this one filters at any time.

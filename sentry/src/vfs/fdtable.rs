@@ -13,6 +13,15 @@ struct Slot {
     cloexec: bool,
 }
 
+impl Slot {
+    /// The description of a slot that is taken out. Before anybody can have the number again, nobody reads by it what is not
+    /// there any more.
+    fn left(self) -> Arc<File> {
+        self.file.lent.take_back();
+        self.file
+    }
+}
+
 #[derive(Default)]
 struct Slots {
     list: Vec<Option<Slot>>,
@@ -194,7 +203,7 @@ impl FdTable {
         if index as u64 >= limit.min(MOST) {
             return Err(Errno::EBADF.into());
         }
-        let old = slots.list.get_mut(index).and_then(Option::take).map(|s| s.file);
+        let old = slots.list.get_mut(index).and_then(Option::take).map(Slot::left);
         put(&mut slots, index, Slot { file, cloexec });
         drop(slots);
         if let Some(old) = &old {
@@ -210,11 +219,11 @@ impl FdTable {
     pub fn remove(&self, fd: i32) -> SysResult<Arc<File>> {
         let mut slots = self.slots.lock();
         let index = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
-        let slot = slots.list.get_mut(index).and_then(Option::take).ok_or(Errno::EBADF)?;
+        let file = slots.list.get_mut(index).and_then(Option::take).ok_or(Errno::EBADF)?.left();
         slots.low = slots.low.min(index);
         drop(slots);
-        self.closed(&slot.file);
-        Ok(slot.file)
+        self.closed(&file);
+        Ok(file)
     }
 
     /// Takes out all close-on-exec descriptors.
@@ -238,7 +247,7 @@ impl FdTable {
                 && let Some(slot) = slot.take()
             {
                 low = low.min(index);
-                taken.push(slot.file);
+                taken.push(slot.left());
             }
         }
         slots.low = low;

@@ -47,6 +47,8 @@ pub struct File {
     pub(crate) running: parking_lot::Mutex<Option<Running>>,
     /// Where this description may hold locks: released with it.
     pub(crate) locked: parking_lot::Mutex<Vec<Held>>,
+    /// Tasks that may read it without being served.
+    pub(crate) lent: crate::vfs::lend::Lent,
 }
 
 /// A lock table and the inode (device, number) that it was locked under.
@@ -75,6 +77,7 @@ impl File {
             written: OnceLock::new(),
             running: parking_lot::Mutex::new(None),
             locked: parking_lot::Mutex::new(Vec::new()),
+            lent: crate::vfs::lend::Lent::default(),
         })
     }
 
@@ -273,6 +276,11 @@ pub trait FileOps: Any + Send + Sync {
 
     /// A host descriptor to read the object's bytes from directly (regular files of the gofer), for sendfile and copies.
     fn host_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// What a task may read by itself: a descriptor whose mapping always has what a read gives, and how long it is now.
+    fn lendable(&self) -> Option<(Arc<rustix::fd::OwnedFd>, u64)> {
         None
     }
 

@@ -10,6 +10,7 @@ pub mod file;
 pub mod fscontext;
 pub mod inode;
 pub mod io;
+pub(crate) mod lend;
 pub mod lock;
 pub mod mount;
 pub mod mounting;

@@ -82,7 +82,12 @@ pub(crate) fn any() -> bool {
 /// Counts one more watch, unless there are too many.
 pub(super) fn admit() -> Option<()> {
     let room = |count: usize| (count < WATCHES).then(|| count.saturating_add(1));
-    COUNT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok().map(drop)
+    let before = COUNT.fetch_update(Ordering::SeqCst, Ordering::SeqCst, room).ok()?;
+    if before == 0 {
+        // They tell of reads, too.
+        crate::vfs::lend::take_all_back();
+    }
+    Some(())
 }
 
 /// An admitted watcher is told from now on.

@@ -22,6 +22,7 @@ const _: () = assert!(CTL + FORMS_OFFSET == 0x7fff_c100_0400);
 const _: () = assert!(UNITS_OFFSET == FORMS_OFFSET + KINDS && UNITS_OFFSET + KINDS <= TABLE_OFFSET);
 const _: () = assert!(IN_OFFSET + IN_MAX <= OUT_OFFSET && OUT_OFFSET + OUT_MAX <= SLOT_SIZE);
 const _: () = assert!(CTL.is_multiple_of(1 << 24) && CTL_SIZE.is_multiple_of(1 << 24) && IN_MAX < 1 << (32 - KIND_BITS));
+const _: () = assert!(WINDOW + WINDOW_SIZE <= REGION_END && size_of::<Lent>() == 24);
 const _: () = assert!(GATES == 0x7fff_c020_0000 && size_of::<Site>() == 32 && GATE_SIZE == 32);
 
 global_asm!(
@@ -87,6 +88,10 @@ global_asm!(
     done = const offset_of!(Slot, done),
     done_wait = const offset_of!(Slot, done_wait),
     kind_map = const KIND_OF_MAP,
+    kind_pread = const KIND_OF_PREAD,
+    lent = const offset_of!(Slot, lent),
+    lent_entry = const size_of::<Lent>(),
+    lent_size = const size_of::<Lent>() * LENDABLE,
     map_form = const MAP_FORM,
     map_own = const MAP_OWN,
     reply_exit = const REPLY_EXIT,
@@ -140,6 +145,11 @@ unsafe extern "C" {
     static lz_robust: u8;
     static lz_zero: u8;
     static lz_trap: u8;
+    static lz_pread_kept: u8;
+    static lz_pread_live: u8;
+    static lz_pread_back: u8;
+    static lz_pread_hand: u8;
+    static lz_pread_end: u8;
     static lz_data_live: u8;
     static lz_data_none: u8;
     static lz_data_end: u8;
@@ -275,11 +285,15 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
     let altering = within(&raw const lz_alt_live, &raw const lz_robust);
     let masking = altering || within(&raw const lz_mask_live, &raw const lz_others);
     let carrying = within(&raw const lz_data_live, &raw const lz_data_end);
+    let reading = within(&raw const lz_pread_live, &raw const lz_pread_hand);
     if signo == 11 || signo == 7 {
         // The sentry finds out what is wrong with a pointer that it reads from; it has looked at those it writes to, so
         // the memory has changed since.
         let on = if masking {
             &raw const lz_mask_hand
+        } else if reading {
+            // Of the buffer, or of a file that is shorter by now.
+            &raw const lz_pread_back
         } else if carrying {
             &raw const lz_data_none
         } else if within(&raw const lz_out_live, &raw const lz_out_done) {
@@ -325,10 +339,10 @@ pub fn settle(signo: i32, context: &mut Context, slot: &Slot) -> Found {
         // It goes to the sentry.
         return Found::Midway;
     }
-    let kept = masking || advised || carrying;
+    let kept = masking || advised || carrying || within(&raw const lz_pread_kept, &raw const lz_pread_end);
     let used = if kept { u64::from(slot.light_site.load(Relaxed)) } else { context.mctx[R11] };
     let site = site(used / GATE_SIZE);
-    if carrying {
+    if carrying || reading {
         restore(context, slot);
     }
     let tried = rip == at(&raw const lz_mask_tried) && context.mctx[RFLAGS] & ZERO_FLAG != 0;

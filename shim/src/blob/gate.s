@@ -342,6 +342,8 @@ lz_action:
     add qword ptr gs:[{own_count} + ({kind_action} - 2) * 8], 1
     jmp lz_zero
 lz_others:
+    cmp ecx, {kind_pread}
+    je lz_pread
     cmp ecx, {kind_map}
     je lz_map
     cmp ecx, {kind_altstack}
@@ -455,6 +457,63 @@ lz_map:
     cmp ecx, {map_own}
     je lz_hand
     jmp lz_trap
+    # pread of a file that is mapped here. A file that is shorter by now has no page there, which is a fault, or zeroes from its end on:
+    # so what ends in a zero is the sentry's. The call may begin anew at any time.
+lz_pread:
+    cmp dword ptr gs:[{own_valid}], 0
+    je lz_hand
+    mov gs:[{site}], r11d
+lz_pread_kept:
+    lea ecx, [rdi + 1]
+    test ecx, ecx
+    jz lz_pread_hand
+    xor r11d, r11d
+2:
+    cmp gs:[{lent} + r11], ecx
+    je 3f
+    add r11d, {lent_entry}
+    cmp r11d, {lent_size}
+    jb 2b
+    jmp lz_pread_hand
+3:
+    mov rax, gs:[{lent} + r11 + 16]
+    sub rax, r10
+    jb lz_pread_hand
+    cmp rdx, rax
+    ja lz_pread_hand
+    test rdx, rdx
+    jz lz_pread_hand
+    mov rax, gs:[{lent} + r11 + 8]
+    add rax, r10
+    mov gs:[{args}], rdi
+    mov gs:[{args} + 8], rsi
+    mov gs:[{args} + 16], rdx
+lz_pread_live:
+    mov rdi, rsi
+    mov rsi, rax
+    mov rcx, rax
+    lodsb
+    cmp rsi, rcx
+    mov rsi, rcx
+    jb lz_pread_back
+    mov rcx, rdx
+    cmp byte ptr [rsi + rcx - 1], 0
+    je lz_pread_back
+    rep movsb
+    restore_used
+    add qword ptr gs:[{own_count} + ({kind_pread} - 2) * 8], 1
+    mov r11d, gs:[{site}]
+    restore_flags
+    mov rax, rdx
+    lea rcx, [rip + lz_table]
+    mov rcx, [rcx + r11 + 8]
+    jmp rcx
+lz_pread_back:
+    restore_used
+lz_pread_hand:
+    mov r11d, gs:[{site}]
+    jmp lz_hand
+lz_pread_end:
     # What an argument points to travels with the request. A fault ends the copy: the sentry then looks for itself.
 lz_data:
     save_args

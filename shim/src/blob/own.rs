@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 const _: () = assert!(KIND_OF_ROBUST == KIND_OF_MASK + 1 && KIND_OF_ADVICE == KIND_OF_ROBUST + 1);
 const _: () = assert!(KIND_OF_ACTION == KIND_OF_ADVICE + 1 && KIND_OF_ALTSTACK == KIND_OF_ACTION + 1);
-const _: () = assert!((KIND_OF_ALTSTACK - KIND_OF_OWN) as usize == OWN - 1);
+const _: () = assert!(KIND_OF_PREAD == KIND_OF_ALTSTACK + 1 && (KIND_OF_PREAD - KIND_OF_OWN) as usize == OWN - 1);
 
 // Accesses to guest memory that may fault: the handler then goes on at the failure.
 global_asm!(

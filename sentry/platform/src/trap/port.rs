@@ -16,7 +16,7 @@ use crate::{
 use lazaret_shim::layout::{self, MCTX_WORDS};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 /// Registers on their way back to a task.
 #[derive(Debug, Clone, Copy)]
@@ -432,6 +432,10 @@ impl<'a> TrapPort<'a> {
         process.sites.lock().reset(&process.ctl);
         process.ctl.head().learns.store(1, Relaxed);
         self.queue.push([11, 0, layout::REGION_START, 0, 0, 0, 0]);
+        ctl::take_back(self.bind.words(), |_| true);
+        if process.clear_places() {
+            self.queue.push([11, layout::WINDOW, layout::WINDOW_SIZE, 0, 0, 0, 0]);
+        }
         self.orig_rax = u64::MAX;
         self.begin(&Regs::default());
         if let Some(Kept { words: [.., xstate], .. }) = &mut self.loaded {
@@ -752,6 +756,35 @@ impl Port for TrapPort<'_> {
         let mut bytes = [0; RUSAGE_LEN];
         self.take_answers(&mut bytes);
         Ok(crate::cputime::from_bytes(&bytes))
+    }
+
+    fn lend(&mut self, fd: i32, file: &Arc<OwnedFd>, len: u64) -> Result<bool, CallError> {
+        let len = len.min(layout::PLACE_SIZE);
+        self.need_bell()?;
+        let Some((at, fresh)) = self.bind.process.place_of(file).filter(|_| fd >= 0 && len != 0) else {
+            return Ok(false);
+        };
+        if fresh {
+            self.room(2)?;
+            let number = self.give(file)?;
+            let shared = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
+            let [mapped] =
+                self.calls(&[[9, at, layout::PLACE_SIZE, libc::PROT_READ as u64, shared, number, 0]])?;
+            // The place stays empty: gates that read there fail, and leave the call to the sentry.
+            if result(mapped).is_err() {
+                return Ok(false);
+            }
+        }
+        let slot = self.bind.words();
+        let Some(lent) = slot.lent.iter().find(|lent| lent.fd.load(Relaxed) == 0).or(slot.lent.first())
+        else {
+            return Ok(false);
+        };
+        lent.fd.store(0, SeqCst);
+        lent.at.store(at, Relaxed);
+        lent.len.store(len, Relaxed);
+        lent.fd.store(fd.cast_unsigned().wrapping_add(1), SeqCst);
+        Ok(true)
     }
 
     fn put_back(&mut self) -> bool {

@@ -4,7 +4,7 @@ use super::Node;
 use super::content::Bytes;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use crate::fs::hostfile::seek_data_hole;
+use crate::fs::hostfile::{self, seek_data_hole};
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps, Mapping, Written};
 use crate::vfs::inode::Inode;
@@ -138,6 +138,14 @@ impl FileOps for MemFile {
 
     fn inode(&self) -> Option<Arc<dyn Inode>> {
         Some(self.node.clone())
+    }
+
+    fn lendable(&self) -> Option<(Arc<OwnedFd>, u64)> {
+        let is_lower = self.node.content.lock().is_lower();
+        match (&self.node.lower, &self.lower) {
+            (Some(inode), Some(fd)) if is_lower => hostfile::lendable(inode, fd),
+            _ => None,
+        }
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> SysResult<usize> {

@@ -12,6 +12,7 @@ use crate::vfs::acl;
 use crate::vfs::attr::{Access, Attr, FileTime};
 use crate::vfs::file::FileOps;
 use crate::vfs::inode::{Found, Inode, Listed, NewKind, NewOwner, SetAttr, SetTime, StatFs};
+use crate::vfs::lend;
 use crate::vfs::perm;
 use crate::vfs::text::Busy;
 use rustix::fd::OwnedFd;
@@ -317,6 +318,8 @@ impl Node {
             if content.is_lower() && !content.take_mirror() {
                 content.bytes = Bytes::Memory(Vec::new());
             }
+            drop(content);
+            lend::take_back_of(std::ptr::from_ref(self));
             return Ok(());
         }
         let fd = lower.host_file(false)?;
@@ -325,6 +328,8 @@ impl Node {
         if content.is_lower() {
             content.copy_up(&self.fs, &fd, size)?;
         }
+        drop(content);
+        lend::take_back_of(std::ptr::from_ref(self));
         Ok(())
     }
 
