@@ -146,7 +146,7 @@ fn faulty_buffers() {
     // SAFETY: fresh memory, read-only.
     let fixed = unsafe { mmap(std::ptr::null_mut(), PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
     err(sys!(SYS_pread64, fd, fixed, 16, 64), EFAULT);
-    eq(first(fd), all[PAGE..PAGE + 256]);
+    check(first(fd)[..] == all[PAGE..PAGE + 256], "bytes");
     shut([fd]);
 }
 
@@ -279,9 +279,9 @@ fn other_forms() {
     ok(sys!(SYS_lseek, fd, 10, SEEK_SET));
     let mut b = [0u8; 50];
     eq(sys!(SYS_pread64, fd, &mut b, 50, 100), 50);
-    eq(b[..], all[100..150]);
+    check(b[..] == all[100..150], "bytes");
     eq(sys!(SYS_read, fd, &mut b, 50), 50);
-    eq(b[..], all[10..60]);
+    check(b[..] == all[10..60], "bytes");
     eq(sys!(SYS_lseek, fd, 0, SEEK_CUR), 60);
     let write_only = Tmp::new();
     let w = write_only.open("f", O_WRONLY | O_CREAT) as i32;
