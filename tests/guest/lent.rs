@@ -334,7 +334,7 @@ fn map_page() -> usize {
 /// Preads from a file as its standard input says, a line at a time, so often that whatever can be done for those who do is done:
 /// an offset and a length; says how much came, and its first and last byte.
 pub fn reads(args: &[String]) -> i32 {
-    let fd = ok(sys!(SYS_open, cstr(args[1].clone()), O_RDONLY)) as i32;
+    let fd = ok(sys!(SYS_open, cstr(args[0].clone()), O_RDONLY)) as i32;
     for line in std::io::stdin().lines().map_while(Result::ok) {
         let numbers: Vec<usize> = line.split(' ').filter_map(|n| n.parse().ok()).collect();
         let [at, len] = numbers[..] else { return 1 };
