@@ -207,13 +207,15 @@ pub fn rules() -> &'static [Rule] {
 pub fn ptrace_rules() -> Vec<Rule> {
     let own_clone = |rule: &Rule| rule.call == "clone" && rule.when.len() == 1;
     let own_mmap = |rule: &Rule| rule.call == "mmap" && rule.when.contains(&below(0, 1));
+    // It has no gates.
+    let lends = |rule: &Rule| rule.when.contains(&Is(0, layout::WINDOW));
     let shared =
         ["munmap", "mprotect", "mremap", "madvise", "mincore", "membarrier", "close", "getrusage", "exit"];
     let mut rules = vec![
         Rule::new("doorbell", layout::DOORBELL as libc::c_long, &[], ASK).answered(Answer::Notify),
         Rule::new("pause", 34, &[], "one process waits to be signalled: it wakes the tracer"),
     ];
-    rules.extend(RULES.iter().filter(|rule| own_mmap(rule) || shared.contains(&rule.call)));
+    rules.extend(RULES.iter().filter(|rule| own_mmap(rule) || shared.contains(&rule.call) && !lends(rule)));
     rules.extend(RULES.iter().filter(|rule| own_clone(rule)));
     rules.push(Rule::new(
         "clone",
