@@ -88,13 +88,14 @@ pub fn notif_addfd(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>) -> io:
     Ok(ret as u32)
 }
 
-/// Puts a copy of a descriptor into the process whose notification is pending, and answers it with the number.
+/// Puts a copy of a descriptor into the process whose notification is pending, and answers it with the number. In two steps:
+/// SECCOMP_ADDFD_FLAG_SEND that a signal interrupts answers 0 without a descriptor, and a sentry whose own calls are counted
+/// (ptrace) is interrupted by signals that it ignores.
 pub fn notif_give(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>) -> io::Result<()> {
-    const SEND: u32 = 2;
-    let newfd_flags = libc::O_CLOEXEC as u32;
-    let mut add = AddFd { id, flags: SEND, srcfd: fd.as_raw_fd() as u32, newfd: 0, newfd_flags };
+    let number = notif_addfd(listener, id, fd)?;
+    let mut resp = NotifResp { id, val: number.into(), error: 0, flags: 0 };
     // SAFETY: the kernel reads a struct of exactly this size.
-    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_ADDFD, &raw mut add) }.into())?;
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SEND, &raw mut resp) }.into())?;
     Ok(())
 }
 
