@@ -16,8 +16,10 @@ pub use oom::score;
 
 use crate::kernel::Kernel;
 use rustix::fd::OwnedFd;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 use wire::{Asked, Told};
 
 /// What is known of the use of memory.
@@ -36,7 +38,12 @@ struct Memory {
     files: parking_lot::Mutex<Vec<[Weak<OwnedFd>; 2]>>,
     /// The meter does not look before it is told that a task goes on.
     asleep: AtomicBool,
+    /// Host processes of programs that ended, and when: for a moment they have their memory still.
+    ended: parking_lot::Mutex<VecDeque<(i32, Instant)>>,
 }
+
+/// Ended programs that are remembered.
+const ENDED: usize = 4096;
 
 // A process has one sandbox.
 static MEMORY: OnceLock<Memory> = OnceLock::new();
@@ -55,7 +62,24 @@ pub fn set(limit: u64, meter: OwnedFd) {
         told: none(),
         files: Default::default(),
         asleep: AtomicBool::new(false),
+        ended: Default::default(),
     });
+}
+
+/// A program ended that had this host process: what that one has is on its way back.
+pub(crate) fn ended(host_pid: i32) {
+    if let Some(memory) = MEMORY.get() {
+        let mut ended = memory.ended.lock();
+        if ended.len() >= ENDED {
+            ended.pop_front();
+        }
+        ended.push_back((host_pid, Instant::now()));
+    }
+}
+
+/// Those that ended since this was asked last.
+fn take_ended() -> VecDeque<(i32, Instant)> {
+    MEMORY.get().map(|memory| std::mem::take(&mut *memory.ended.lock())).unwrap_or_default()
 }
 
 /// Starts the thread that hears the meter. `say` gets lines for the user, `lost` is called when the meter is gone.

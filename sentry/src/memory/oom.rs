@@ -47,7 +47,7 @@ pub(super) struct Killer {
     kernel: Arc<Kernel>,
     limit: u64,
     say: Box<dyn Fn(String) + Send>,
-    /// Victims' host processes that may have memory still, and when they were killed.
+    /// Host processes of victims, and of who ended by itself, that may have memory still, and since when.
     dying: HashMap<i32, Instant>,
     /// How often the allocator gave back what is free since the last victim.
     trimmed: u32,
@@ -83,6 +83,8 @@ impl Killer {
     pub(super) fn over(&mut self, used: u64, seen: &[Seen]) {
         let bytes = |one: &Seen| one.resident.saturating_add(one.tables);
         let left = |pid: i32| seen.iter().find(|one| one.pid == pid).map(bytes).filter(|bytes| *bytes > 0);
+        // Nobody is to be killed for what those had who have just ended.
+        self.dying.extend(super::take_ended());
         self.dying.retain(|pid, since| since.elapsed() < PATIENCE && left(*pid).is_some());
         let coming = self.dying.keys().filter_map(|pid| left(*pid)).fold(0, u64::saturating_add);
         let mut excess = used.saturating_sub(self.limit).saturating_sub(coming);

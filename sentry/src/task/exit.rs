@@ -169,6 +169,7 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
     crate::ipc::sysv::sem::leave(task);
     if last_user {
         super::usage::leave_space(kernel, &task.process, &*mm.space);
+        crate::memory::ended(mm.space.host_pid());
         if !leaves {
             mm.space.kill();
         }
