@@ -72,10 +72,11 @@ fn overlayfs() -> Result<(), Failed> {
     let c = Ctx { platform: "trap", who: Who::Caller };
     let s = Scratch::new(&c);
     trees(Place::Native, c.who, &[], &s.path("t"))?;
-    // What is changed is on a tmpfs: overlayfs takes that, whatever the scratch directory is on.
+    // All layers are on one tmpfs: overlayfs takes that, whatever the scratch directory is on, and numbers of inodes stay only within one
+    // file system.
     let script = format!(
-        "cd {}; mkdir x m && mount -t tmpfs none x && mkdir x/u x/w && \
-         mount -t overlay -o lowerdir=t,upperdir=x/u,workdir=x/w,redirect_dir=on,index=on none m || exit 99; exec {} overlay",
+        "cd {}; mkdir x m && mount -t tmpfs none x && mkdir x/u x/w && cp -a t x/t && \
+         mount -t overlay -o lowerdir=x/t,upperdir=x/u,workdir=x/w,redirect_dir=on,index=on none m || exit 99; exec {} overlay",
         s.path(""),
         guest()
     );
