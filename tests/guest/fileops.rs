@@ -513,6 +513,7 @@ fn statx_masks() {
 }
 
 fn fst(fd: i32) -> statfs {
+    // SAFETY: plain data, for which zeroes are a value.
     let mut s: statfs = unsafe { std::mem::zeroed() };
     ok(sys!(SYS_fstatfs, fd, &mut s));
     s
@@ -664,9 +665,11 @@ fn direct_io() {
     }
     let fd = ok(r) as i32;
     let m = ok(sys!(SYS_mmap, 0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) as *mut u8;
+    // SAFETY: the pages were mapped a moment ago.
     unsafe { m.write_volatile(b'D') };
     eq(sys!(SYS_pwrite64, fd, m, 4096, 0), 4096);
     eq(sys!(SYS_pread64, fd, m.wrapping_add(4096), 4096, 0), 4096);
+    // SAFETY: the second of the two pages.
     eq(unsafe { m.wrapping_add(4096).read_volatile() }, b'D');
     check(sys!(SYS_fcntl, fd, F_GETFL) & i64::from(O_DIRECT) != 0, "shown");
     ok(sys!(SYS_munmap, m, 8192));
@@ -743,6 +746,7 @@ fn cachestat() {
     }
     if r != -i64::from(EOPNOTSUPP) {
         eq(r, 0);
+        // SAFETY: an element that the call may have written.
         check(unsafe { (&raw const c[0]).read_volatile() } <= 2, "at most the pages there are");
         err(sys!(451, f, &[0u64, 0], &mut c, 1), EINVAL);
     }

@@ -146,11 +146,13 @@ fn memfd_mapped_between() {
     exits(
         child(|| {
             let q = sys!(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) as *mut u8;
+            // SAFETY: the page was mapped a moment ago.
             unsafe { q.write_volatile(77) };
             0
         }),
         0,
     );
+    // SAFETY: the page was mapped above.
     eq(unsafe { p.read_volatile() }, 77);
     let mut b = [0u8; 1];
     eq(sys!(SYS_pread64, fd, &mut b, 1, 0), 1);
@@ -351,6 +353,7 @@ fn proc_other_process() {
     check(field(&text(&format!("/proc/{pid}/status")), "State:").starts_with('S'), "it sleeps");
     check(std::fs::read_dir("/proc").unwrap().flatten().any(|e| e.file_name() == *pid.to_string()), "listed");
     sys!(SYS_write, p[1], b"x", 1);
+    // SAFETY: plain data, for which zeroes are a value.
     let mut i: siginfo_t = unsafe { std::mem::zeroed() };
     ok(sys!(SYS_waitid, P_PID, pid, &mut i, WEXITED | WNOWAIT, 0));
     check(field(&text(&format!("/proc/{pid}/status")), "State:").starts_with('Z'), "a zombie");
@@ -408,6 +411,7 @@ fn pty() -> (i32, i32) {
     let mut n = -1i32;
     ok(sys!(SYS_ioctl, m, 0x8004_5430u32, &mut n)); // TIOCGPTN
     ok(sys!(SYS_ioctl, m, 0x4004_5431, &0i32)); // TIOCSPTLCK
+    // SAFETY: a number that the call has written.
     let n = unsafe { (&raw const n).read_volatile() };
     let s = ok(sys!(SYS_openat, AT_FDCWD, cstr(format!("/dev/pts/{n}")), O_RDWR | O_NOCTTY, 0)) as i32;
     (m, s)
@@ -415,6 +419,7 @@ fn pty() -> (i32, i32) {
 
 fn pty_basic() {
     let (m, s) = pty();
+    // SAFETY: a descriptor and nothing else.
     check(unsafe { isatty(s) } == 1, "a terminal");
     // Canonical mode: a line is read when it is complete; it is echoed, and newlines become CR LF on the way out.
     eq(sys!(SYS_write, m, b"hi\n", 3), 3);
@@ -436,6 +441,7 @@ fn pty_basic() {
 
 fn pty_raw_and_echo() {
     let (m, s) = pty();
+    // SAFETY: plain data, for which zeroes are a value; then descriptors, and references to it.
     let mut t: termios = unsafe { std::mem::zeroed() };
     unsafe {
         eq(tcgetattr(s, &mut t), 0);
@@ -484,6 +490,7 @@ fn tty_errors() {
 
 fn dev_directory() {
     for (n, kind) in [("null", S_IFCHR), ("zero", S_IFCHR), ("full", S_IFCHR), ("random", S_IFCHR), ("urandom", S_IFCHR), ("tty", S_IFCHR), ("pts", S_IFDIR), ("shm", S_IFDIR)] {
+        // SAFETY: plain data, for which zeroes are a value.
         let mut s: stat = unsafe { std::mem::zeroed() };
         ok(sys!(SYS_stat, cstr(format!("/dev/{n}")), &mut s));
         eq(s.st_mode & S_IFMT, kind);

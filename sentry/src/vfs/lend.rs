@@ -9,10 +9,8 @@ use platform::TaskControl;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// So many preads that come to the sentry make it worth while to lend a description, and to lend it again.
+/// So many preads that come to the sentry make it worth while to lend a description, and twice as many each time to lend it again.
 const OFTEN: u32 = 32;
-/// After so many it is not tried any more.
-const ENOUGH: u32 = 64 * OFTEN;
 
 /// What is lent of a description.
 #[derive(Default)]
@@ -90,7 +88,7 @@ fn allowed(file: &File) -> bool {
 /// NeedPort: it is to be lent.
 pub(crate) fn consider(cx: &mut Cx, fd: i32, file: &Arc<File>) -> SysResult<()> {
     let reads = file.lent.reads.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-    if !reads.is_multiple_of(OFTEN) || reads > ENOUGH || !allowed(file) || !cx.task.answers_itself() {
+    if reads < OFTEN || !reads.is_power_of_two() || !allowed(file) || !cx.task.answers_itself() {
         return Ok(());
     }
     let Some((host, len)) = file.ops.lendable() else { return Ok(()) };
@@ -109,7 +107,7 @@ pub(crate) fn consider(cx: &mut Cx, fd: i32, file: &Arc<File>) -> SysResult<()> 
     }
     let borrowers = file.lent.lent.get_or_init(Arc::default);
     let mut tasks = borrowers.tasks.lock();
-    tasks.retain(|(control, _)| control.strong_count() > 0);
+    tasks.retain(|(known, at)| known.strong_count() > 0 && !(known.ptr_eq(&control) && *at == fd));
     tasks.push((control, fd));
     borrowers.any.store(true, Ordering::SeqCst);
     drop(tasks);

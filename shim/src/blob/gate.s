@@ -25,6 +25,14 @@
     add al, 0x7f
     sahf
     .endm
+# Goes there if string instructions go backward, for the guest has set the direction flag. rsi: anything that can be read.
+    .macro if_backward to
+    mov rcx, rsi
+    lodsb
+    cmp rsi, rcx
+    mov rsi, rcx
+    jb \to
+    .endm
 # Gates of a form: the site's place in the table, the way on, and the instruction that traps.
     .macro gates_to way
     .set lz_i, 0
@@ -215,11 +223,7 @@ lz_out_live:
     jb 8f
     rdgsbase rsi
     lea rsi, [rsi + r11 + {out}]
-    mov rcx, rsi
-    lodsb
-    cmp rsi, rcx
-    mov rsi, rcx
-    jb 8f
+    if_backward 8f
     mov ecx, edx
     rep movsb
     jmp 7f
@@ -491,11 +495,7 @@ lz_pread_kept:
 lz_pread_live:
     mov rdi, rsi
     mov rsi, rax
-    mov rcx, rax
-    lodsb
-    cmp rsi, rcx
-    mov rsi, rcx
-    jb lz_pread_back
+    if_backward lz_pread_back
     mov rcx, rdx
     cmp byte ptr [rsi + rcx - 1], 0
     je lz_pread_back
@@ -550,11 +550,7 @@ lz_data_named:
     jae lz_data_none
     cmp edx, {long}
     jb 5f
-    mov rcx, rsi
-    lodsb
-    cmp rsi, rcx
-    mov rsi, rcx
-    jb 5f
+    if_backward 5f
     rdgsbase rdi
     add rdi, {inward}
     mov ecx, edx

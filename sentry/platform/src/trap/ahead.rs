@@ -116,9 +116,9 @@ impl Learnt {
         self.images = self.images.saturating_add(1);
         for spot in &mut self.spots {
             if chosen.iter().all(|(behind, _)| *behind != spot.behind) {
-                spot.missed += 1;
+                spot.missed = spot.missed.saturating_add(1);
             }
-            if spot.seen + spot.missed > FADE {
+            if spot.seen.saturating_add(spot.missed) > FADE {
                 (spot.seen, spot.missed) = (spot.seen.div_ceil(2), spot.missed / 2);
             }
         }
@@ -128,7 +128,7 @@ impl Learnt {
     fn saw(&mut self, behind: u64) {
         if let Some(spot) = self.spots.iter_mut().find(|spot| spot.behind == behind) {
             spot.missed = spot.missed.saturating_sub(1);
-            spot.seen += 1;
+            spot.seen = spot.seen.saturating_add(1);
         } else if self.spots.len() < SITES {
             let missed = self.images.saturating_sub(1).min(FADE / 2);
             self.spots.push(Spot { behind, shape: None, seen: 1, missed });

@@ -38,8 +38,6 @@ pub struct Bells {
     /// Threads that wait for a ring, and whether one more is on its way there.
     waiting: AtomicUsize,
     starting: AtomicBool,
-    /// One waits, or whoever does not wait any more sees to it.
-    begun: AtomicBool,
 }
 
 impl Bells {
@@ -54,7 +52,6 @@ impl Bells {
             next: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             starting: AtomicBool::new(false),
-            begun: AtomicBool::new(false),
         })
     }
 
@@ -81,7 +78,8 @@ impl Bells {
             // Taken out again: nobody else has seen it.
             return self.resting.lock().remove(&key).is_none();
         }
-        if !self.begun.swap(true, SeqCst) {
+        // Whoever has heard a ring and left nobody behind has seen to it.
+        if self.waiting.load(SeqCst) == 0 {
             self.start_one(&task.rt);
         }
         true

@@ -193,16 +193,7 @@ impl Ctl {
         slot.start_xstate_len.store(len, Relaxed);
         slot.listener.store(0, Relaxed);
         slot.own_valid.store(0, Relaxed);
-        take_back(slot, |_| true);
-    }
-}
-
-/// Descriptors for which this holds are no longer read from by gates.
-pub fn take_back(slot: &layout::Slot, which: impl Fn(i32) -> bool) {
-    for lent in &slot.lent {
-        if which(lent.fd.load(Relaxed).wrapping_sub(1).cast_signed()) {
-            lent.fd.store(0, std::sync::atomic::Ordering::SeqCst);
-        }
+        super::lend::take_back(slot, |_| true);
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`together`]: what is kept on one processor while threads are made.
 //! - [`poller`]: the thread that serves tasks which call often, without any wake-up.
 //! - [`bells`]: tasks without a worker, where many block.
+//! - [`lend`]: files that gates read from by themselves.
 //! - [`areas`]: shared areas before and after their processes.
 //! - [`reaper`], [`watchdog`]: processes that died, processes that hang.
 //! - [`patch`]: call sites that trap often become jumps to the shim; [`ahead`]: where they are in files mapped anew.
@@ -24,6 +25,7 @@ pub(crate) mod boot;
 mod ctl;
 mod data;
 mod forkers;
+mod lend;
 mod patch;
 mod poller;
 mod port;

@@ -2,6 +2,7 @@
 
 use super::ctl;
 use super::data::{Carried, Left};
+use super::lend;
 use super::patch;
 use super::process::{Binding, Copied, Process};
 use super::task::{First, Reply, State, Task};
@@ -16,7 +17,7 @@ use crate::{
 use lazaret_shim::layout::{self, MCTX_WORDS};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// Registers on their way back to a task.
 #[derive(Debug, Clone, Copy)]
@@ -305,12 +306,12 @@ impl<'a> TrapPort<'a> {
     }
 
     /// Makes room for so many more calls in the batch.
-    fn room(&mut self, calls: usize) -> Result<(), CallError> {
+    pub(super) fn room(&mut self, calls: usize) -> Result<(), CallError> {
         if self.queue.len() + self.given.len() + calls > layout::BATCH { self.flush() } else { Ok(()) }
     }
 
     /// Places a descriptor in the task's process until the batch that is being gathered has been run; its number there.
-    fn give(&mut self, file: &Arc<OwnedFd>) -> Result<u64, CallError> {
+    pub(super) fn give(&mut self, file: &Arc<OwnedFd>) -> Result<u64, CallError> {
         if let Some((_, fd)) = self.given.iter().find(|(given, _)| Arc::ptr_eq(given, file)) {
             return Ok(*fd);
         }
@@ -432,8 +433,8 @@ impl<'a> TrapPort<'a> {
         process.sites.lock().reset(&process.ctl);
         process.ctl.head().learns.store(1, Relaxed);
         self.queue.push([11, 0, layout::REGION_START, 0, 0, 0, 0]);
-        ctl::take_back(self.bind.words(), |_| true);
-        if process.clear_places() {
+        lend::take_back(self.bind.words(), |_| true);
+        if process.places.clear() {
             self.queue.push([11, layout::WINDOW, layout::WINDOW_SIZE, 0, 0, 0, 0]);
         }
         self.orig_rax = u64::MAX;
@@ -759,32 +760,7 @@ impl Port for TrapPort<'_> {
     }
 
     fn lend(&mut self, fd: i32, file: &Arc<OwnedFd>, len: u64) -> Result<bool, CallError> {
-        let len = len.min(layout::PLACE_SIZE);
-        self.need_bell()?;
-        let Some((at, fresh)) = self.bind.process.place_of(file).filter(|_| fd >= 0 && len != 0) else {
-            return Ok(false);
-        };
-        if fresh {
-            self.room(2)?;
-            let number = self.give(file)?;
-            let shared = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
-            let [mapped] =
-                self.calls(&[[9, at, layout::PLACE_SIZE, libc::PROT_READ as u64, shared, number, 0]])?;
-            // The place stays empty: gates that read there fail, and leave the call to the sentry.
-            if result(mapped).is_err() {
-                return Ok(false);
-            }
-        }
-        let slot = self.bind.words();
-        let Some(lent) = slot.lent.iter().find(|lent| lent.fd.load(Relaxed) == 0).or(slot.lent.first())
-        else {
-            return Ok(false);
-        };
-        lent.fd.store(0, SeqCst);
-        lent.at.store(at, Relaxed);
-        lent.len.store(len, Relaxed);
-        lent.fd.store(fd.cast_unsigned().wrapping_add(1), SeqCst);
-        Ok(true)
+        self.lend_file(fd, file, len)
     }
 
     fn put_back(&mut self) -> bool {

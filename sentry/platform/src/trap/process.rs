@@ -1,6 +1,7 @@
 //! A guest process: one host process, its shared area, and the commands to its forker.
 
 use super::ctl::Ctl;
+use super::lend::Places;
 use super::patch::Sites;
 use super::task::Task;
 use super::{Runtime, xstate};
@@ -42,7 +43,7 @@ pub struct Process {
     vdso: u64,
     patience: Duration,
     /// Files in the places that gates read from.
-    places: Mutex<Vec<Weak<OwnedFd>>>,
+    pub places: Places,
 }
 
 /// What is known of the thread that makes threads and processes.
@@ -204,7 +205,7 @@ impl Process {
             rt: Arc::downgrade(rt),
             vdso,
             patience: rt.patience,
-            places: Mutex::default(),
+            places: Places::default(),
         });
         process.slots.lock().claim(first);
         rt.reaper.watch(&process).map_err(errno)?;
@@ -428,6 +429,7 @@ impl Process {
         let child = Process::new(&rt, pidfd, ctl, slot, rt.vdso.load(Relaxed), sites, |pid| {
             if alone { Forker::later(silent) } else { Forker::first(pid, at, silent) }
         })?;
+        child.places.inherit(&self.places);
         let binding = match u32::try_from(value) {
             Ok(listener) if alone => child.hear(slot, listener).map(|listener| child.binding(slot, listener)),
             Ok(_) => child.bind(slot),
@@ -525,26 +527,6 @@ impl Process {
     /// The thread of a slot is dead: another may use the slot.
     pub fn free_slot(&self, slot: u32) {
         self.slots.lock().free.push(slot);
-    }
-
-    /// The place of a file that gates may read from, and whether it has just been given to it. A place is not given to another file
-    /// before the program ends: a gate may be reading. None: all are taken.
-    pub fn place_of(&self, file: &Arc<OwnedFd>) -> Option<(u64, bool)> {
-        let mut places = self.places.lock();
-        let known = places.iter().position(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(file)));
-        let index = known.unwrap_or(places.len()) as u64;
-        if known.is_none() {
-            if index >= layout::PLACES {
-                return None;
-            }
-            places.push(Arc::downgrade(file));
-        }
-        Some((layout::place(index), known.is_none()))
-    }
-
-    /// Another program begins, and the process has no other task: whether there are files in the places, which it is not to have.
-    pub fn clear_places(&self) -> bool {
-        !std::mem::take(&mut *self.places.lock()).is_empty()
     }
 
     /// Extended state behind a frame's pointer.

@@ -149,7 +149,7 @@ impl Task {
         bind.words().robust_idle.store(0, Relaxed);
         bind.words().alt_valid.store(0, Relaxed);
         bind.words().alt_given.store(0, Relaxed);
-        super::ctl::take_back(bind.words(), |_| true);
+        super::lend::take_back(bind.words(), |_| true);
         // From here on the process does not end with the task that made this one.
         if bind.process.adopt(bind.slot, &task).is_err() {
             task.host_ended(&bind.process, bind.process.ended().unwrap_or(libc::SIGKILL));
@@ -439,7 +439,7 @@ impl TaskControl for Task {
     }
 
     fn take_back(&self, fd: i32) {
-        super::ctl::take_back(self.lock().bind.words(), |lent| lent == fd);
+        super::lend::take_back(self.lock().bind.words(), |lent| lent == fd);
     }
 
     fn host_tid(&self) -> i32 {
