@@ -121,8 +121,10 @@ fn answer(cx: &Cx, socket: &Socket, port: u32, sent: &[u8]) {
             NETLINK_ROUTE => route::answer(cx, &socket.net, &request),
             _ => diag(cx, &socket.net, &request),
         };
+        // Errors are answers like others, of which there is no end.
+        let list = request.dump() && found.is_ok();
         match found {
-            Ok(messages) if request.dump() => {
+            Ok(messages) if list => {
                 let mut datagram = Vec::new();
                 for (kind, body) in messages {
                     if datagram.len() > DATAGRAM {
@@ -153,7 +155,7 @@ fn answer(cx: &Cx, socket: &Socket, port: u32, sent: &[u8]) {
             }
         }
         for data in out {
-            if !socket.take_from_kernel(data, request.dump()) {
+            if !socket.take_from_kernel(data, list) {
                 return;
             }
         }
@@ -185,7 +187,7 @@ impl Socket {
         if let Some(port) = self.netlink_port() {
             return port;
         }
-        let port = self.net.netlink_port(cx.task.process.pid);
+        let port = self.net.netlink_port(cx.task.shown(cx.task.process.pid));
         let mut state = self.state.lock();
         state.local = Addr::Netlink(port, state.first_groups());
         port
@@ -199,7 +201,7 @@ impl Socket {
         let port = match (self.netlink_port(), port) {
             (Some(own), _) if own != port => return Err(Errno::EINVAL.into()),
             (Some(own), _) => own,
-            (None, 0) => self.net.netlink_port(cx.task.process.pid),
+            (None, 0) => self.net.netlink_port(cx.task.shown(cx.task.process.pid)),
             (None, _) => {
                 let taken = |s: &Arc<Socket>| s.protocol == self.protocol && s.netlink_port() == Some(port);
                 if self.net.sockets().iter().any(taken) {

@@ -419,18 +419,13 @@ impl Socket {
         };
         let (peer, dropped) = {
             let mut state = self.state.lock();
-            let dropped = state
-                .backlog
-                .as_mut()
-                .map(|b| (std::mem::take(&mut b.waiting), std::mem::take(&mut b.deferred)));
-            if self.family != AF_UNIX && !state.connected && dropped.is_none() {
+            if self.family != AF_UNIX && !state.connected && state.backlog.is_none() {
                 return Err(Errno::ENOTCONN.into());
             }
+            // Who listens goes on as long as it reads.
+            let dropped = if read { state.backlog.take() } else { None };
             state.eof |= read;
             state.shut_write |= write;
-            if dropped.is_some() && read {
-                state.backlog = None;
-            }
             (state.peer.as_ref().and_then(Weak::upgrade), dropped)
         };
         if let Some(peer) = peer.filter(|_| self.kind != Kind::Dgram) {
@@ -447,8 +442,8 @@ impl Socket {
             peer.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::RDHUP);
         }
         self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::RDHUP);
-        if let Some((waiting, deferred)) = dropped {
-            Socket::refuse(waiting, deferred);
+        if let Some(dropped) = dropped {
+            Socket::refuse(dropped.waiting, dropped.deferred);
         }
         Ok(())
     }

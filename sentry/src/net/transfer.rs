@@ -518,7 +518,7 @@ impl Socket {
         flags: i32,
     ) -> SysResult<Received> {
         let stream = self.kind == Kind::Stream;
-        cx.wait_on(&self.queue, Ready::IN);
+        cx.wait_on(&self.queue, Ready::IN | Ready::ERR);
         let sender = if flags & MSG_WAITALL != 0 { self.peer_send_buffer() } else { None };
         let mut state = self.state.lock();
         // A stream tells what came before it broke, a message waits behind the error.

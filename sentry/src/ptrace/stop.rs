@@ -81,7 +81,7 @@ fn enter(task: &Arc<Task>, port: &mut dyn Port, regs: Regs, look: Look) -> Resul
 
 /// siginfo of a stop that is no signal's.
 fn own_info(task: &Task, signal: i32, code: i32) -> Siginfo {
-    Siginfo::kill(signal, code, task.tid(), task.creds().uid)
+    Siginfo::kill(signal, code, task.own_tid(), task.creds().uid)
 }
 
 fn call_code(task: &Task) -> i32 {

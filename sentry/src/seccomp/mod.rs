@@ -217,7 +217,7 @@ pub(crate) fn attach(
         if flags & SECCOMP_FILTER_FLAG_TSYNC_ESRCH != 0 {
             return Err(Errno::ESRCH.into());
         }
-        return Ok(u64::from(unable.tid().unsigned_abs()));
+        return Ok(u64::from(unable.own_tid().unsigned_abs()));
     }
     budget.take(bytes)?;
     let mut allows = *program.allows();

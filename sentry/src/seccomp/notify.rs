@@ -223,7 +223,7 @@ impl Listener {
             // It was interrupted.
             let Some((id, found)) = first else { return Err(Errno::ENOENT.into()) };
             found.stage = Stage::Sent;
-            SeccompNotif { id: *id, pid: found.tid.unsigned_abs(), flags: 0, data: found.data }
+            SeccompNotif { id: *id, pid: cx.task.shown(found.tid).unsigned_abs(), flags: 0, data: found.data }
         };
         notifier.queue.wake(Ready::OUT | Ready::WRNORM);
         if let Err(fail) = cx.write_value(arg, &notif) {

@@ -136,7 +136,8 @@ pub(super) fn record(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysRes
                 lock.l_start = i64::try_from(other.start).unwrap_or(i64::MAX);
                 let len = other.end.saturating_sub(other.start).saturating_add(1);
                 lock.l_len = if other.end >= i64::MAX as u64 { 0 } else { i64::try_from(len).unwrap_or(0) };
-                lock.l_pid = pid;
+                // -1: of a description.
+                lock.l_pid = if pid > 0 { cx.task.shown(pid) } else { pid };
             }
         }
         cx.write_value(arg, &lock)?;

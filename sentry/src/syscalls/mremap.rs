@@ -24,9 +24,10 @@ pub fn mremap(
     let (old, new) = (old_size as u64, new_size as u64);
     let port = cx.port()?;
     let at = mm.remap(port, old_address.addr(), old, new, flags.bits(), wish)?;
-    // Locked memory grows filled; what was mapped a second time is as old as what it is of.
-    if new > old && old != 0 {
-        mm.fill_locked(port, at.saturating_add(old), at.saturating_add(new));
+    // Locked memory grows filled; what was mapped a second time is as old as what it is of. Both were rounded without overflow.
+    let [before, now] = [old, new].map(|size| size.next_multiple_of(crate::mm::PAGE));
+    if now > before && old != 0 {
+        mm.fill_locked(port, at.saturating_add(before), at.saturating_add(now));
     }
     Ok(at)
 }

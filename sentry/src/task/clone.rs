@@ -16,7 +16,8 @@ use syscall_table::abi::clone::*;
 use syscall_table::abi::getrlimit::{RLIM_INFINITY, RLIMIT_NOFILE, RLIMIT_NPROC};
 use syscall_table::abi::ptrace::*;
 use syscall_table::abi::sched::SCHED_DEADLINE;
-use syscall_table::abi::sigaction::SIGCHLD;
+use syscall_table::abi::sigaction::{SIGCHLD, SIGKILL};
+use syscall_table::abi::wait::WaitStatus;
 use syscall_table::errno::Errno;
 
 /// What a vfork parent waits for: the child's execve or end.
@@ -80,9 +81,19 @@ const NAMESPACES: u64 = CLONE_NEWTIME
 /// One past the highest user address.
 const TASK_SIZE: u64 = 0x7fff_ffff_f000;
 
+/// A child, as it was named before it ran: its numbers end with it.
+#[derive(Clone)]
+struct Made {
+    /// To the caller.
+    shown: i32,
+    /// To its tracer.
+    traced: u64,
+    vfork: Option<Arc<Vfork>>,
+}
+
 #[derive(Default)]
 struct Waiting {
-    child: Option<(i32, Option<Arc<Vfork>>)>,
+    child: Option<Made>,
     /// A tracer has seen the end of the wait.
     shown: bool,
 }
@@ -99,19 +110,18 @@ fn event(request: &Request) -> (u64, i32) {
 }
 
 /// The child is there: its parent goes on, at once or when the child of vfork lets it.
-fn go_on(cx: &mut Cx, pid: i32, vfork: Option<Arc<Vfork>>) -> SysResult {
-    let shown_pid = cx.task.shown(pid) as u64;
-    let Some(vfork) = vfork else { return Ok(shown_pid) };
+fn go_on(cx: &mut Cx, made: Made) -> SysResult {
+    let pid = made.shown as u64;
+    let Some(vfork) = made.vfork else { return Ok(pid) };
     cx.wait_on(&vfork.queue, Ready::IN);
     if !vfork.done.load(Ordering::SeqCst) {
         return cx.block(Restart::Uninterruptible);
     }
     let shown = std::mem::replace(&mut cx.state::<Waiting>().shown, true);
-    let message = cx.task.tracer_sees(pid) as u64;
-    if !shown && stop::ask(cx.task, cx.call, PTRACE_O_TRACEVFORKDONE, PTRACE_EVENT_VFORK_DONE, message) {
+    if !shown && stop::ask(cx.task, cx.call, PTRACE_O_TRACEVFORKDONE, PTRACE_EVENT_VFORK_DONE, made.traced) {
         return Err(Fail::Traced);
     }
-    Ok(shown_pid)
+    Ok(pid)
 }
 
 fn check(request: &Request) -> SysResult<()> {
@@ -146,8 +156,8 @@ const COPY: u64 = 256 << 10;
 
 /// Makes the child; for CLONE_VFORK blocks until it lets go of the memory.
 pub(crate) fn clone(cx: &mut Cx, request: &Request) -> SysResult {
-    if let Some((pid, vfork)) = cx.state::<Waiting>().child.clone() {
-        return go_on(cx, pid, vfork);
+    if let Some(made) = cx.state::<Waiting>().child.clone() {
+        return go_on(cx, made);
     }
     check(request)?;
     if request.flags & CLONE_VM == 0 && !crate::memory::room_for(COPY) {
@@ -155,15 +165,14 @@ pub(crate) fn clone(cx: &mut Cx, request: &Request) -> SysResult {
     }
     let (child, vfork) = create(cx, request)?;
     let pid = child.tid();
+    let made = Made { shown: cx.task.shown(pid), traced: cx.task.tracer_sees(pid) as u64, vfork };
     child.control().start();
-    cx.state::<Waiting>().child = Some((pid, vfork.clone()));
+    cx.state::<Waiting>().child = Some(made.clone());
     let (option, event) = event(request);
-    if request.flags & CLONE_UNTRACED == 0
-        && stop::ask(cx.task, cx.call, option, event, cx.task.tracer_sees(pid) as u64)
-    {
+    if request.flags & CLONE_UNTRACED == 0 && stop::ask(cx.task, cx.call, option, event, made.traced) {
         return Err(Fail::Traced);
     }
-    go_on(cx, pid, vfork)
+    go_on(cx, made)
 }
 
 fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vfork>>)> {
@@ -294,6 +303,10 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
         exit::retire(&kernel, &child);
         child.control().start();
         return Err(Fail::Exit);
+    }
+    if process.pidns.has_ended() {
+        // Its init has gone over those that were there before this one.
+        exit::group(&kernel, &process, WaitStatus::signaled(SIGKILL, false), None);
     }
     if has(CLONE_PARENT_SETTID) {
         // As Linux: the child exists, whatever becomes of this.

@@ -130,6 +130,11 @@ impl PidNs {
         self.numbers.lock().closed = true;
     }
 
+    /// Whether its init, or that of one above it, has ended or is about to.
+    pub(crate) fn has_ended(self: &Arc<Self>) -> bool {
+        self.chain().any(|ns| ns.numbers.lock().closed)
+    }
+
     fn give(&self, pid: i32, wanted: Option<i32>) -> SysResult<()> {
         let mut numbers = self.numbers.lock();
         if numbers.closed {

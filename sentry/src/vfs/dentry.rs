@@ -105,6 +105,18 @@ impl Dentry {
         self.place.lock().parent.clone()
     }
 
+    /// Whether it is that one or lies below it.
+    pub fn is_below(self: &Arc<Self>, above: &Arc<Dentry>) -> bool {
+        let mut at = Some(self.clone());
+        while let Some(dentry) = at {
+            if Arc::ptr_eq(&dentry, above) {
+                return true;
+            }
+            at = dentry.parent();
+        }
+        false
+    }
+
     /// Whether it lies so deep that no further directory may be made in it.
     pub fn is_deepest(&self) -> bool {
         let mut at = self.parent();

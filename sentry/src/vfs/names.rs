@@ -243,12 +243,5 @@ fn ended(path: Path) {
 
 /// Whether `path` is `dir` or lies below it.
 fn below(path: &Path, dir: &Path) -> bool {
-    let mut at = Some(path.dentry.clone());
-    while let Some(dentry) = at {
-        if Arc::ptr_eq(&dentry, &dir.dentry) {
-            return true;
-        }
-        at = dentry.parent();
-    }
-    false
+    path.dentry.is_below(&dir.dentry)
 }

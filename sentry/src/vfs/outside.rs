@@ -94,7 +94,8 @@ struct Moved {
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 static WAITING: Mutex<Option<Waiting>> = Mutex::new(None);
-/// A batch was told.
+/// A batch is held, and it was told.
+static HELD: Mutex<bool> = Mutex::new(false);
 static TOLD: Condvar = Condvar::new();
 /// Somebody came while [`WAITING`] was taken.
 static AGAIN: AtomicBool = AtomicBool::new(false);
@@ -320,9 +321,10 @@ fn serve() {
         }
         tell_all();
         crate::run::drain();
-        let mut waiting = WAITING.lock();
-        while waiting.as_ref().is_some_and(|waiting| waiting.batch.is_some()) {
-            TOLD.wait(&mut waiting);
+        // Not by the lock of what is held: who comes to tell it must not find that taken.
+        let mut held = HELD.lock();
+        while *held {
+            TOLD.wait(&mut held);
         }
     }
 }
@@ -351,6 +353,7 @@ impl Waiting {
             }
             let noted = STATE.lock().as_ref().map_or(0, |state| state.count);
             self.batch = Some(Batch { events, noted });
+            *HELD.lock() = true;
             PERIOD.store(period.wrapping_add(1), SeqCst);
             return true;
         }
@@ -365,6 +368,7 @@ impl Waiting {
             // What was noted later may still come.
             state.noted.retain(|_, count| *count > batch.noted);
         }
+        *HELD.lock() = false;
         TOLD.notify_all();
         true
     }
@@ -417,7 +421,10 @@ impl Waiting {
         if let Some(dentry) = dentry.as_ref().filter(|_| what & names != 0) {
             dentry.doubt(name);
             match (self.moved.take(), &child) {
-                (Some(moved), _) if what & IN_MOVED_TO != 0 && moved.cookie == cookie => {
+                // Guests may have moved it since: what is above a directory cannot go into it.
+                (Some(moved), _)
+                    if what & IN_MOVED_TO != 0 && moved.cookie == cookie && !dentry.is_below(&moved.what) =>
+                {
                     moved.from.renamed(&moved.name, &moved.what, dentry, name, false);
                 }
                 (_, Some(child)) if what & IN_MOVED_FROM != 0 => {
@@ -481,12 +488,12 @@ fn gone(dentry: Arc<Dentry>, surely: bool) {
 /// What the host has to tell.
 fn read(instance: &OwnedFd) -> Vec<Event> {
     let mut events = Vec::new();
-    let mut buffer = vec![0; READ];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     // The gofer made it: whether it waits is not believed.
     if !matches!(poll(&mut [PollFd::new(instance, PollFlags::IN)], Some(&now)), Ok(1..)) {
         return events;
     }
+    let mut buffer = vec![0; READ];
     let count = rustix::io::read(instance.as_fd(), &mut buffer).unwrap_or(0);
     let mut rest = buffer.get(..count).unwrap_or_default();
     while let Some((head, after)) = rest.split_first_chunk::<16>() {

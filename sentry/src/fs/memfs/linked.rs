@@ -40,17 +40,22 @@ impl Linked {
         let mut nodes = self.nodes.lock();
         let known = nodes.get(&id).and_then(|entry| entry.node.upgrade());
         let mut ended = None;
-        let node = known.unwrap_or_else(|| {
-            let node = make();
-            let entry = Entry { node: Arc::downgrade(&node), held: None, places: Places::new() };
-            ended = nodes.insert(id, entry);
-            self.count.store(nodes.len(), Ordering::Relaxed);
-            node
-        });
+        let (node, unused) = match known {
+            Some(node) => (node, Some(make)),
+            None => {
+                let node = make();
+                let entry = Entry { node: Arc::downgrade(&node), held: None, places: Places::new() };
+                ended = nodes.insert(id, entry);
+                self.count.store(nodes.len(), Ordering::Relaxed);
+                (node, None)
+            }
+        };
         if let (Some((dir, name)), Some(entry)) = (place, nodes.get_mut(&id)) {
             entry.places.entry((Arc::as_ptr(dir).addr(), name.clone())).or_insert_with(|| dir.clone());
         }
         drop(nodes);
+        // What it has of the lower may end with it.
+        drop(unused);
         drop(ended);
         node
     }
