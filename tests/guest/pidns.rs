@@ -22,7 +22,7 @@ cases![
     wanted_numbers,
     who_is_a_peer,
     many_come_and_go,
-    no_threads_elsewhere
+    no_threads_elsewhere, children_that_end_at_once
 ];
 
 /// Runs `f` as the init of a new namespace; what it returns is its status.
@@ -446,9 +446,28 @@ fn wanted_numbers() {
         err(clone3(&[5], CLONE_NEWPID), EINVAL);
         exits(ok(clone3(&[1], CLONE_NEWPID)) as i32, 0);
         passes(|| {
-            exits(ok(clone3(&[77], 0)) as i32, 0);
+            // Given back, it can be had again.
+            for _ in 0..3 {
+                exits(ok(clone3(&[77], 0)) as i32, 0);
+            }
             err(clone3(&[1], 0), EEXIST);
             err(clone3(&[-1], 0), EINVAL);
+        });
+    });
+}
+
+/// Who makes a child hears its number, though the child has ended and nobody waits for it.
+fn children_that_end_at_once() {
+    alone(|| {
+        passes(|| {
+            ok(sys!(SYS_rt_sigaction, SIGCHLD, &[SIG_IGN as u64, 0, 0, 0], 0, 8));
+            for _ in 0..300 {
+                let pid = sys!(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+                if pid == 0 {
+                    child::exit_now(0);
+                }
+                check(pid > 1, "the child's number");
+            }
         });
     });
 }

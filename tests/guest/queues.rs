@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 cases![
     peek_offset_of_streams, peek_offset_of_messages, peek_offset_of_udp, peek_offset_errors, errors_of_ipv4, errors_of_ipv6, errors_of_connected,
-    too_long, errors_are_forgotten, error_flag_of_others, accepted_with_data, accepted_at_the_end, accepted_late, never_accepted
+    too_long, errors_are_forgotten, error_flag_of_others, accepted_with_data, accepted_at_the_end, accepted_late, never_accepted, error_wakes,
+    listener_writes_no_more
 ];
 
 const SO_PEEK_OFF: i32 = 42;
@@ -387,4 +388,43 @@ fn never_accepted() {
     send(c, b"x");
     eq(receive(c, 9, 0), Err(ECONNRESET));
     shut([c]);
+}
+
+/// An error that another thread's send brings ends a receive.
+fn error_wakes() {
+    let fd = socket(AF_INET, SOCK_DGRAM);
+    let to = [&(AF_INET as u16).to_ne_bytes()[..], &PORT, &[127, 0, 0, 1], &[0; 8]].concat();
+    ok(sys!(SYS_connect, fd, &to[..], 16));
+    let waiting = std::thread::spawn(move || {
+        let limit = [5i64, 0];
+        ok(sys!(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, &limit, 16));
+        sys!(SYS_recvfrom, fd, &mut [0u8; 8], 8, 0, 0, 0)
+    });
+    sleep_ms(50);
+    send(fd, b"x");
+    eq(waiting.join().expect("no panic"), -i64::from(ECONNREFUSED));
+    shut([fd]);
+}
+
+/// shutdown(SHUT_WR) of a listener changes nothing for those who wait there.
+fn listener_writes_no_more() {
+    for family in [AF_INET, AF_UNIX] {
+        let l = socket(family, SOCK_STREAM);
+        let mut name = if family == AF_INET { vec![2u8, 0, 0, 0, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0] } else { vec![1u8, 0] };
+        ok(sys!(SYS_bind, l, &name[..], name.len()));
+        ok(sys!(SYS_listen, l, 4));
+        let mut len = 128u32;
+        name.resize(128, 0);
+        ok(sys!(SYS_getsockname, l, &mut name[..], &mut len));
+        let c = socket(family, SOCK_STREAM);
+        ok(sys!(SYS_connect, c, &name[..], len));
+        eq(sys!(SYS_shutdown, l, SHUT_WR), 0);
+        let a = ok(sys!(SYS_accept, l, 0, 0)) as i32;
+        send(c, b"hello");
+        let mut b = [0u8; 8];
+        eq(sys!(SYS_recvfrom, a, &mut b, 8, 0, 0, 0), 5);
+        let d = socket(family, SOCK_STREAM);
+        ok(sys!(SYS_connect, d, &name[..], len));
+        shut([l, c, a, d]);
+    }
 }

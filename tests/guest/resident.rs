@@ -168,6 +168,9 @@ fn lock_grows() {
         eq(resident(grow(p, 4, 8), 8), "........");
         let p = grow(new(MAP_PRIVATE), 4, 8);
         eq(resident(p, 8), "xxxxxxxx");
+        // A length counts as whole pages.
+        let q = ok(sys!(SYS_mremap, new(MAP_PRIVATE), 4 * P - 100, 7 * P + 1, MREMAP_MAYMOVE, 0));
+        eq(resident(q, 8), "xxxxxxxx");
         // It cannot grow in place.
         ok(sys!(SYS_mmap, p + 8 * P, P, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
         eq(resident(grow(p, 8, 12), 12), "xxxxxxxxxxxx");
