@@ -139,7 +139,7 @@ os.setxattr("plain", "user.x", b"1")
 const TRY: &str = r#"for f in gives reads takes masked closed runs group nogroup nobody plain dir shut list way put; do
     printf '%s:' $f; for t in r w x; do [ -$t $f ] && printf $t; done
     cat $f/in $f >/dev/null 2>&1; cat $f/in 2>/dev/null; ls $f >/dev/null 2>&1 && printf ' ls'
-    (: <$f) 2>/dev/null && printf ' read'; [ -d $f ] || (: >>$f) 2>/dev/null && printf ' write'
+    (: <$f) 2>/dev/null && printf ' read'; [ -d $f ] || { (: >>$f) 2>/dev/null && printf ' write'; }
     [ -d $f ] && (: >$f/new) 2>/dev/null && printf ' new' && rm $f/new; cd $f 2>/dev/null && printf ' cd' && cd ..; echo
     done"#;
 

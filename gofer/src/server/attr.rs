@@ -17,7 +17,8 @@ const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 impl Server {
     pub(super) fn getattr(&self, node: NodeId) -> Answer {
         let node = self.nodes.get(node)?;
-        Ok((Response::Attr(self.node_attr(&node)?), None))
+        // Asked for often, by calls that most often judge nothing: whether there is a list is left to be asked.
+        Ok((Response::Attr(self.with_owner(&node, read_attr(&node)?)), None))
     }
 
     /// A node's attributes now, with the real owner.

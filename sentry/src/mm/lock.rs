@@ -101,7 +101,10 @@ impl Mm {
     }
 
     /// Fills what is locked in a range and not to be filled when it is touched, as far as that can be done.
-    pub fn fill_locked(&self, port: &mut dyn Port, start: u64, end: u64) {
+    ///
+    /// # Errors
+    /// Of a task that has ended.
+    pub fn fill_locked(&self, port: &mut dyn Port, start: u64, end: u64) -> SysResult<()> {
         let now = |area: &Area| area.locked == Some(Fills::Now);
         let ranges: Vec<_> = self
             .layout
@@ -110,9 +113,7 @@ impl Mm {
             .filter(|(_, area)| now(area))
             .map(|(at, area)| (at.max(start), area.end.min(end)))
             .collect();
-        for (at, upto) in ranges {
-            let _ = self.fill(port, at, upto, false);
-        }
+        ranges.into_iter().try_for_each(|(at, upto)| self.fill(port, at, upto, false))
     }
 
     /// Whether this protection makes locked private memory writable, which is when it is filled (`mprotect_fixup` in

@@ -180,12 +180,6 @@ pub fn sender(cx: &Cx) -> Ucred {
     Ucred { pid: cx.task.process.pid, uid: creds.uid, gid: creds.gid }
 }
 
-/// The task's own credentials, as SO_PEERCRED names them.
-pub fn own_creds(cx: &Cx) -> Ucred {
-    let creds = cx.task.creds();
-    Ucred { pid: cx.task.process.pid, uid: creds.euid, gid: creds.egid }
-}
-
 /// Reads control data.
 ///
 /// # Errors
@@ -215,21 +209,20 @@ pub fn read(cx: &mut Cx, family: i32, addr: u64, len: u64) -> SysResult<Ancillar
             }
             (SOL_SOCKET, SCM_CREDENTIALS) => {
                 let mut given = Ucred::read_from_bytes(body).map_err(|_| Errno::EINVAL)?;
-                let own = own_creds(cx);
                 given.pid = cx.task.meant(given.pid);
                 let creds = cx.task.creds();
                 given.uid = creds.ns.to_kernel(Ids::Users, given.uid).ok_or(Errno::EINVAL)?;
                 given.gid = creds.ns.to_kernel(Ids::Groups, given.gid).ok_or(Errno::EINVAL)?;
                 let uids = [creds.uid, creds.euid, creds.suid];
                 let gids = [creds.gid, creds.egid, creds.sgid];
-                let pid = given.pid == own.pid || creds.capable(cap::SYS_ADMIN);
+                let pid = given.pid == cx.task.process.pid || creds.capable(cap::SYS_ADMIN);
                 let uid = uids.contains(&given.uid) || creds.has(cap::SETUID);
                 let gid = gids.contains(&given.gid) || creds.has(cap::SETGID);
                 if !(pid && uid && gid) {
                     return Err(Errno::EPERM.into());
                 }
                 // Somebody else's pid has to be somebody's.
-                out.process = Some(match given.pid == own.pid {
+                out.process = Some(match given.pid == cx.task.process.pid {
                     true => cx.task.process.clone(),
                     false => cx.kernel().tree.process(given.pid).map_err(|_| Errno::ESRCH)?,
                 });

@@ -169,7 +169,7 @@ impl Socket {
         };
         let Some(target) = target.filter(|_| !over) else { return self.broken(cx, before.len(), flags) };
         let inline = target.option(SO_OOBINLINE);
-        {
+        let deferred = {
             let mut state = target.state.lock();
             let at = state.taken.saturating_add(state.bytes as u64);
             if inline {
@@ -185,6 +185,10 @@ impl Socket {
                 state.charged = state.charged.saturating_add(1);
             }
             state.urgent = Some(Urgent { at, byte: *last, inline, read: false });
+            state.deferred.take()
+        };
+        if let Some(deferred) = deferred {
+            target.undefer(deferred);
         }
         let inline = if inline { Ready::IN | Ready::RDNORM } else { Ready::empty() };
         target.queue.wake(Ready::PRI | inline);
@@ -518,7 +522,7 @@ impl Socket {
         flags: i32,
     ) -> SysResult<Received> {
         let stream = self.kind == Kind::Stream;
-        cx.wait_on(&self.queue, Ready::IN | Ready::ERR);
+        cx.wait_on(&self.queue, Ready::IN);
         let sender = if flags & MSG_WAITALL != 0 { self.peer_send_buffer() } else { None };
         let mut state = self.state.lock();
         // A stream tells what came before it broke, a message waits behind the error.

@@ -42,6 +42,8 @@ pub(super) fn deliver(
     if info.si_signo == 0 {
         return Ok(());
     }
+    // Who has no number there is not named, whatever the caller says.
+    let info = if process.pidns.local(cx.task.process.pid) == 0 { info.with_pid(0) } else { info };
     if [SIGKILL, SIGSTOP].contains(&info.si_signo)
         && process.unkillable.load(Relaxed)
         && cx.task.process.pidns.is_within(&process.pidns)

@@ -22,7 +22,10 @@ pub fn mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt) -> SysResul
     }
     let port = cx.port()?;
     let done = mm.protect(port, start, len, prot);
-    mm.fill_locked(port, start, start.saturating_add(len));
+    // What lies before a hole is changed.
+    if matches!(done, Ok(()) | Err(Fail::Error(Errno::ENOMEM))) {
+        mm.fill_locked(port, start, start.saturating_add(len))?;
+    }
     done.map(|()| 0)
 }
 

@@ -27,7 +27,7 @@ pub fn mremap(
     // Locked memory grows filled; what was mapped a second time is as old as what it is of. Both were rounded without overflow.
     let [before, now] = [old, new].map(|size| size.next_multiple_of(crate::mm::PAGE));
     if now > before && old != 0 {
-        mm.fill_locked(port, at.saturating_add(before), at.saturating_add(now));
+        mm.fill_locked(port, at.saturating_add(before), at.saturating_add(now))?;
     }
     Ok(at)
 }

@@ -76,7 +76,8 @@ struct Batch {
 #[derive(Default)]
 struct Waiting {
     batch: Option<Batch>,
-    touched: HashSet<(i32, Box<[u8]>)>,
+    /// Files that were changed and not closed yet, by the inode that is watched and their name.
+    touched: HashSet<(usize, Box<[u8]>)>,
     /// Names that went away: what is still done by them is done to what nobody finds there.
     gone: HashSet<(i32, Box<[u8]>)>,
     moves: Vec<(u32, u32)>,
@@ -380,8 +381,9 @@ impl Waiting {
                 all.into_iter().for_each(|key| watch::deliver(key, IN_Q_OVERFLOW, 0, b""));
                 continue;
             }
-            for (key, dentry) in seen(*number) {
-                self.event(*number, (key, &dentry), (*what, *cookie), name);
+            let all = seen(*number);
+            for (key, dentry) in &all {
+                self.event(*number, (*key, dentry, all.len() == 1), (*what, *cookie), name);
             }
         }
     }
@@ -389,7 +391,7 @@ impl Waiting {
     fn event(
         &mut self,
         number: i32,
-        (key, dentry): (usize, &Weak<Dentry>),
+        (key, dentry, only): (usize, &Weak<Dentry>, bool),
         (what, cookie): (u32, u32),
         name: &[u8],
     ) {
@@ -398,7 +400,7 @@ impl Waiting {
             if self.gone.len() >= TOUCHED {
                 self.gone.clear();
             }
-            self.gone.insert(file.clone());
+            self.gone.insert(file);
         } else if what & (IN_CREATE | IN_MOVED_TO) != 0 {
             self.gone.remove(&file);
         } else if !name.is_empty() && self.gone.contains(&file) {
@@ -411,8 +413,14 @@ impl Waiting {
         if own || what & (ASKED & !IN_DELETE_SELF) == 0 {
             return;
         }
-        if what & (IN_MODIFY | IN_CREATE) != 0 && self.touched.len() < TOUCHED {
+        let file: (usize, Box<[u8]>) = (key, name.into());
+        if what & (IN_MODIFY | IN_CREATE) != 0 && what & IN_ISDIR == 0 {
+            if self.touched.len() >= TOUCHED {
+                self.touched.clear();
+            }
             self.touched.insert(file);
+        } else if what & IN_DELETE != 0 {
+            self.touched.remove(&file);
         } else if what & IN_CLOSE_WRITE != 0 && !self.touched.remove(&file) {
             // The sentry's own, of a file that guests have closed before.
             return;
@@ -420,10 +428,14 @@ impl Waiting {
         let names = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO;
         if let Some(dentry) = dentry.as_ref().filter(|_| what & names != 0) {
             dentry.doubt(name);
-            match (self.moved.take(), &child) {
+            // An inode that was found by several names has a place by each.
+            match (self.moved.take(), child.as_ref().filter(|_| only)) {
                 // Guests may have moved it since: what is above a directory cannot go into it.
                 (Some(moved), _)
-                    if what & IN_MOVED_TO != 0 && moved.cookie == cookie && !dentry.is_below(&moved.what) =>
+                    if only
+                        && what & IN_MOVED_TO != 0
+                        && moved.cookie == cookie
+                        && !dentry.is_below(&moved.what) =>
                 {
                     moved.from.renamed(&moved.name, &moved.what, dentry, name, false);
                 }
