@@ -8,7 +8,7 @@ all:
 test:
 	cargo build --release -p lazaret
 	cargo build --release -p guest-tests
-	LAZARET_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/lazaret cargo test --workspace
+	LAZARET_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/lazaret cargo test --workspace --no-fail-fast
 
 # Formatting, lints, generated pages.
 lint:
