@@ -44,21 +44,11 @@ fn wait_and_wake() {
 
 /// `n` threads waiting on a word, with `op` and bitset `bits`.
 fn waiters(w: &Arc<AtomicU32>, n: usize, op: i32, bits: u32) -> Vec<std::thread::JoinHandle<i64>> {
-    let up = Arc::new(AtomicI32::new(0));
-    let hs = (0..n)
-        .map(|_| {
-            let (w, up) = (w.clone(), up.clone());
-            std::thread::spawn(move || {
-                up.fetch_add(1, SeqCst);
-                sys!(SYS_futex, &*w, op, 0, 0, 0, bits)
-            })
-        })
-        .collect();
-    while up.load(SeqCst) < n as i32 {
-        sleep_ms(1);
-    }
-    sleep_ms(40);
-    hs
+    let wait = || {
+        let w = w.clone();
+        blocked(move || sys!(SYS_futex, &*w, op, 0, 0, 0, bits))
+    };
+    (0..n).map(|_| wait()).collect()
 }
 
 fn wake_counts() {

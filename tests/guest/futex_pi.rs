@@ -217,8 +217,7 @@ fn mixed_with_wake() {
     let v = w.clone();
     w.store(tid(), SeqCst);
     let mine = tid();
-    let h = std::thread::spawn(move || fx(&v, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, mine, 0));
-    sleep_ms(50);
+    let h = blocked(move || fx(&v, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, mine, 0));
     let v = w.clone();
     std::thread::spawn(move || err(fx(&v, FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG, 0, 0), EINVAL)).join().unwrap();
     eq(fx(&w, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0), 1);
@@ -306,7 +305,7 @@ fn robust_list_killed() {
     }
     let v = w.load(SeqCst);
     let waiter = child(move || fx(w, FUTEX_WAIT, v, 0) as i32 + 5);
-    sleep_ms(60);
+    until_child_asleep(waiter.into());
     ok(sys!(SYS_kill, pid, SIGKILL));
     killed_by(pid, SIGKILL);
     exits(waiter, 5);
@@ -356,7 +355,7 @@ fn requeue_pi() {
     let hs: Vec<_> = (0..3)
         .map(|_| {
             let (c, m) = (c.clone(), m.clone());
-            std::thread::spawn(move || {
+            blocked(move || {
                 eq(sys!(SYS_futex, &*c, FUTEX_WAIT_REQUEUE_PI | p, 0, 0usize, &*m, 0), 0);
                 eq(m.load(SeqCst) & TID, tid());
                 sleep_ms(10);
@@ -364,7 +363,6 @@ fn requeue_pi() {
             })
         })
         .collect();
-    sleep_ms(80);
     eq(sys!(SYS_futex, &*c, FUTEX_CMP_REQUEUE_PI | p, 1, 100usize, &*m, 0), 3);
     hs.into_iter().for_each(|h| h.join().unwrap());
     eq(m.load(SeqCst) & TID, 0);
@@ -372,11 +370,10 @@ fn requeue_pi() {
     m.store(0, SeqCst);
     eq(lock(&m), 0);
     let (d, n) = (c.clone(), m.clone());
-    let h = std::thread::spawn(move || {
+    let h = blocked(move || {
         eq(sys!(SYS_futex, &*d, FUTEX_WAIT_REQUEUE_PI | p, 0, 0usize, &*n, 0), 0);
         eq(unlock(&n), 0);
     });
-    sleep_ms(60);
     eq(sys!(SYS_futex, &*c, FUTEX_CMP_REQUEUE_PI | p, 1, 0usize, &*m, 0), 1);
     sleep_ms(20);
     eq(m.load(SeqCst), WAITERS | tid());
@@ -397,15 +394,13 @@ fn requeue_pi_errors() {
     eq(f(FUTEX_CMP_REQUEUE_PI, 1, 1, &m, 0), 0);
     // A plain waiter cannot be moved to a lock, nor a lock's be woken.
     let d = c.clone();
-    let h = std::thread::spawn(move || fx(&d, FUTEX_WAIT, 0, 0));
-    sleep_ms(50);
+    let h = blocked(move || fx(&d, FUTEX_WAIT, 0, 0));
     err(f(FUTEX_CMP_REQUEUE_PI, 1, 1, &m, 0), EINVAL);
     eq(fx(&c, FUTEX_WAKE, 1, 0), 1);
     eq(h.join().unwrap(), 0);
     let d = c.clone();
     let at = (&raw const m) as usize;
-    let h = std::thread::spawn(move || sys!(SYS_futex, &*d, FUTEX_WAIT_REQUEUE_PI, 0, 0usize, at, 0));
-    sleep_ms(50);
+    let h = blocked(move || sys!(SYS_futex, &*d, FUTEX_WAIT_REQUEUE_PI, 0, 0usize, at, 0));
     err(fx(&c, FUTEX_WAKE, 1, 0), EINVAL);
     err(f(FUTEX_REQUEUE, 0, 1, &m, 0), EINVAL);
     eq(f(FUTEX_CMP_REQUEUE_PI, 1, 0, &m, 0), 1);
@@ -493,8 +488,7 @@ fn shared_file_key() {
     // The same page at two addresses is one word, another page of the file is not.
     let (a, b, other) = (map(0), map(0), map(4096));
     let (wa, wb) = unsafe { (&*(a as *const AtomicU32), &*(b as *const AtomicU32)) };
-    let h = std::thread::spawn(move || fx(wa, FUTEX_WAIT, 0, 0));
-    sleep_ms(40);
+    let h = blocked(move || fx(wa, FUTEX_WAIT, 0, 0));
     eq(sys!(SYS_futex, other, FUTEX_WAKE, 1, 0, 0, 0), 0);
     eq(fx(wb, FUTEX_WAKE, 1, 0), 1);
     eq(h.join().unwrap(), 0);
@@ -509,8 +503,7 @@ fn wake_of_nothing() {
     // A count of nothing, or less, wakes one.
     for n in [0u32, -5i32 as u32] {
         let v = w.clone();
-        let h = std::thread::spawn(move || fx(&v, FUTEX_WAIT, 0, 0));
-        sleep_ms(40);
+        let h = blocked(move || fx(&v, FUTEX_WAIT, 0, 0));
         eq(fx(&w, FUTEX_WAKE, n, 0), 1);
         eq(h.join().unwrap(), 0);
     }

@@ -1,6 +1,8 @@
 //! Descriptors.
 
 use libc::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
 /// A pipe's read and write end.
 #[track_caller]
@@ -40,9 +42,33 @@ pub fn sleep_ms(ms: u64) {
 
 /// Returns when a thread of this process sleeps; fails after 10 s.
 pub fn until_asleep(tid: i64) {
+    until_sleeping(&format!("/proc/self/task/{tid}/stat"));
+}
+
+/// Returns when a process with one thread sleeps; fails after 10 s.
+pub fn until_child_asleep(pid: i64) {
+    until_sleeping(&format!("/proc/{pid}/stat"));
+}
+
+/// A thread that blocks in `f`, once it does.
+pub fn blocked<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> std::thread::JoinHandle<T> {
+    let tid = Arc::new(AtomicI64::new(0));
+    let told = tid.clone();
+    let thread = std::thread::spawn(move || {
+        told.store(crate::sys!(SYS_gettid), SeqCst);
+        f()
+    });
+    while tid.load(SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    until_asleep(tid.load(SeqCst));
+    thread
+}
+
+fn until_sleeping(stat: &str) {
     let end = now_ms() + 10_000;
     let asleep = || {
-        let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
+        let stat = std::fs::read_to_string(stat).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
     };
     while !asleep() {

@@ -18,7 +18,7 @@ pub mod tmp;
 pub use call::Arg;
 pub use check::{check, eq, err, errname, errs, ok, skip};
 pub use child::{child, exits, in_child, killed_by, reap};
-pub use fd::{now_ms, pipe_pair, shut, sleep_ms, stat_fd, until_asleep};
+pub use fd::{blocked, now_ms, pipe_pair, shut, sleep_ms, stat_fd, until_asleep, until_child_asleep};
 pub use here::inside;
 pub use mem::{Guarded, bad};
 pub use tmp::{Tmp, cstr, unique};

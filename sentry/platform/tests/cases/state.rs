@@ -61,6 +61,15 @@ fn bases_and_vectors_are_the_guest_s() {
     assert_eq!(next(&notes), Note::Say("[1111, 2222, 3333, 4444]".into()));
 }
 
+/// Extended state without the note that the vector registers are in use, where all of them are zero: a processor may make it or not.
+fn meaning(state: &platform::XState) -> Vec<u8> {
+    let mut bytes = state.0.clone();
+    if bytes[160..416].iter().all(|byte| *byte == 0) {
+        bytes[512] &= !2;
+    }
+    bytes
+}
+
 #[test]
 fn fresh_tasks_have_the_initial_state() {
     let platform = platform();
@@ -71,7 +80,7 @@ fn fresh_tasks_have_the_initial_state() {
         let emptied = port.xstate().unwrap();
         port.replace_space(false).unwrap();
         let initial = port.xstate().unwrap();
-        assert_eq!(emptied.0, initial.0);
+        assert_eq!(meaning(&emptied), meaning(&initial));
         assert_eq!(initial.0.len(), seen.0.len());
         assert_eq!(initial.0[464..488], seen.0[464..488]);
         port.set_xstate(&initial).unwrap();
@@ -293,30 +302,43 @@ guest!(
 fn threads_exec() {
     let platform = platform();
     let rounds = AtomicU64::new(0);
-    let (_sink, _task, notes) = run(&platform, sheds(), move |sink, event, port| match event {
-        Event::Started => Verdict::Resume,
-        Event::Syscall(call) if call.nr == 1000 => {
-            let start = Regs { rip: call.args[0], rsp: call.args[1], ..port.regs().unwrap() };
-            let child = sink.child("child");
-            let new = port.spawn(&start, child.clone()).unwrap();
-            begin(&child, new);
-            Verdict::Park
-        }
-        Event::Syscall(call) if call.nr == 1001 => {
-            sink.note(Note::Value(call.args[0] as i64));
-            Verdict::Return(0)
-        }
-        Event::Syscall(call) if call.nr == 1002 => {
-            port.replace_space(rounds.load(Relaxed).is_multiple_of(2)).unwrap();
-            guest::load(port, sheds());
-            sink.note(Note::Say("moved".into()));
-            if rounds.fetch_add(1, Relaxed) == 30 {
-                return Verdict::Exit;
+    let asked = parking_lot::Mutex::new(None);
+    let (_sink, _task, notes) = run(&platform, sheds(), move |sink, event, port| {
+        let event = match event {
+            // The call that asked for a full port.
+            Event::Again => asked.lock().take().map_or(Event::Again, Event::Syscall),
+            event => event,
+        };
+        match event {
+            Event::Started => Verdict::Resume,
+            Event::Syscall(call) if !port.full() => {
+                *asked.lock() = Some(call);
+                sink.control().kick();
+                Verdict::Park
             }
-            Verdict::Resume
+            Event::Syscall(call) if call.nr == 1000 => {
+                let start = Regs { rip: call.args[0], rsp: call.args[1], ..port.regs().unwrap() };
+                let child = sink.child("child");
+                let new = port.spawn(&start, child.clone()).unwrap();
+                begin(&child, new);
+                Verdict::Park
+            }
+            Event::Syscall(call) if call.nr == 1001 => {
+                sink.note(Note::Value(call.args[0] as i64));
+                Verdict::Return(0)
+            }
+            Event::Syscall(call) if call.nr == 1002 => {
+                port.replace_space(rounds.load(Relaxed).is_multiple_of(2)).unwrap();
+                guest::load(port, sheds());
+                sink.note(Note::Say("moved".into()));
+                if rounds.fetch_add(1, Relaxed) == 30 {
+                    return Verdict::Exit;
+                }
+                Verdict::Resume
+            }
+            Event::Syscall(_) => Verdict::Exit,
+            other => panic!("{other:?}"),
         }
-        Event::Syscall(_) => Verdict::Exit,
-        other => panic!("{other:?}"),
     });
     for _ in 0..31 {
         assert_eq!(next(&notes), Note::Say("moved".into()));
