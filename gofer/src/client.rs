@@ -210,9 +210,17 @@ impl Client {
 
     /// Which names in `dir`, at most [`crate::protocol::MAX_NAMES`], may have extended attributes.
     pub fn have_xattrs(&self, dir: NodeId, names: &[&[u8]]) -> Result<Vec<bool>> {
-        let names: Vec<Bytes> = names.iter().map(|name| Bytes::from(*name)).collect();
+        self.flags(names, |names| Request::HaveXattrs { dir, names })
+    }
+
+    /// Which of at most [`protocol::MAX_NAMES`] names in a directory, there or not, are hidden.
+    pub fn are_hidden(&self, dir: NodeId, names: &[&[u8]]) -> Result<Vec<bool>> {
+        self.flags(names, |names| Request::AreHidden { dir, names })
+    }
+
+    fn flags(&self, names: &[&[u8]], request: impl FnOnce(Vec<Bytes>) -> Request) -> Result<Vec<bool>> {
         let asked = names.len();
-        match self.call(&Request::HaveXattrs { dir, names })?.0 {
+        match self.call(&request(names.iter().map(|name| Bytes::from(*name)).collect()))?.0 {
             Response::Flags(flags) if flags.len() == asked => Ok(flags),
             _ => Err(GoferError::Gone),
         }
@@ -328,8 +336,8 @@ impl Client {
     }
 
     /// Watches a node's inode: the watch's number, and the connection's inotify(7) instance (another descriptor of the
-    /// same one each time; keep the first). Events bring names of the directory, hidden ones too, and come from
-    /// changes made through this gofer as well as by others.
+    /// same one each time; keep the first). Events bring names of the directory, hidden ones too ([`Client::are_hidden`]
+    /// says which), and come from changes made through this gofer as well as by others.
     pub fn watch(&self, node: NodeId, events: u32) -> Result<(i32, OwnedFd)> {
         match self.call(&Request::Watch { node, events })? {
             (Response::Watching(watch), Some(fd)) => Ok((watch, fd)),

@@ -228,6 +228,8 @@ pub enum Request {
     /// Which of at most [`MAX_NAMES`] names in `dir` may have extended attributes beside a security module's label: all of which
     /// it is not certain that they have none. → `Flags`
     HaveXattrs { dir: NodeId, names: Vec<Bytes> },
+    /// Which of at most [`MAX_NAMES`] names in `dir`, there or not, the policy hides: of these no event is told. → `Flags`
+    AreHidden { dir: NodeId, names: Vec<Bytes> },
     /// Makes a regular file, `O_EXCL`. → `Created`, with a descriptor
     Create { dir: NodeId, name: Bytes, new: NewInode, flags: OpenFlags },
     /// Makes a regular file without a name (`O_TMPFILE`), which `Link` may name later. → `Created`, with a descriptor
@@ -400,7 +402,7 @@ pub enum Response {
     OpenedMany(Vec<Option<Step>>),
     /// To `ListMany`: one for each name.
     Listed(Vec<Option<(Step, DirPage)>>),
-    /// To `HaveXattrs`: one for each name.
+    /// To `HaveXattrs` and `AreHidden`: one for each name.
     Flags(Vec<bool>),
     /// With a descriptor of a new regular file.
     Created(Step),

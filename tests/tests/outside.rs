@@ -99,6 +99,164 @@ fn told_of_changes_outside(c: &Ctx) -> Result<(), Failed> {
     if got == want { Ok(()) } else { Err(format!("\n{want}natively, inside\n{got}").into()) }
 }
 
+/// Watches directories, says so by a name in the first, and prints what it is told until a name in the first says the end, for each
+/// watch. Names that begin with `do` have it run what follows.
+const LISTENER: &str = r#"
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+fd = libc.inotify_init1(0)
+MASK = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200
+dirs = sys.argv[1:]
+def listen(at):
+    return libc.inotify_add_watch(fd, at.encode(), MASK)
+def write(name, text):
+    with open(name, "w") as f:
+        f.write(text)
+for at in dirs:
+    write(at + "/first", "x")
+seen = {listen(at): [] for at in dirs}
+os.mkdir(dirs[0] + "/ready")
+end = False
+while not end:
+    data = os.read(fd, 65536)
+    while data:
+        wd, mask, cookie, length = struct.unpack("iIII", data[:16])
+        name = data[16:16 + length].rstrip(b"\0").decode()
+        data = data[16 + length:]
+        if name.startswith("do"):
+            if mask & 0x100:
+                exec(name[2:])
+            continue
+        end |= name == "end" and mask & 0x100 != 0
+        event = "%x/%s" % (mask, name)
+        # The kernel makes one of two that are alike, unless the first was read.
+        if seen[wd][-1:] != [event]:
+            seen[wd].append(event)
+for wd in sorted(seen):
+    print(" ".join(seen[wd]))
+"#;
+
+/// What the listener is told of what `change` does to the directory, natively or inside.
+fn heard(
+    c: &Ctx,
+    place: Place,
+    (options, dirs): (&[&str], &[&str]),
+    change: impl Fn(&dyn Fn(&str) -> String) -> std::io::Result<()>,
+) -> Result<String, Failed> {
+    let s = Scratch::new(c);
+    let t = s.path("t");
+    expect(&native(c, &format!("mkdir {t}")), 0, "")?;
+    let at = |text: &str| text.replace('@', &t);
+    let native = matches!(place, Place::Native);
+    let dirs: Vec<String> = dirs.iter().map(|dir| if native { t.clone() } else { at(dir) }).collect();
+    let dirs: Vec<&str> = dirs.iter().map(String::as_str).take(if native { 1 } else { usize::MAX }).collect();
+    let options: Vec<String> = options.iter().map(|option| at(option)).collect();
+    let options: Vec<&str> = if native { Vec::new() } else { options.iter().map(String::as_str).collect() };
+    let program = [&["python3", "-c", LISTENER][..], &dirs].concat();
+    let child = Beside::start(&mut command(place, c.who, &options, &program));
+    let ready = support::until(LIMIT, || Path::new(&format!("{t}/ready")).exists());
+    let done = change(&|name: &str| format!("{t}/{name}"));
+    let end = fs::create_dir(format!("{t}/end"));
+    let o = child.finish(LIMIT);
+    done.and(end)?;
+    if ready && o.code() == Some(0) { Ok(o.out()) } else { Err(fail("events", &o)) }
+}
+
+/// What `change` makes a listener hear inside is what it makes one hear natively.
+fn same_heard(
+    c: &Ctx,
+    change: impl Fn(&dyn Fn(&str) -> String) -> std::io::Result<()>,
+) -> Result<String, Failed> {
+    let with = (&["--write", "@"][..], &["@"][..]);
+    let want = heard(c, Place::Native, with, &change)?;
+    let got = heard(c, Place::Inside(c.platform), with, &change)?;
+    if got == want { Ok(got) } else { Err(format!("\n{want}natively, inside\n{got}").into()) }
+}
+
+/// More changes than are read at once, or by one system call.
+fn many_changes(c: &Ctx) -> Result<(), Failed> {
+    let told = same_heard(c, |at| {
+        (0..5000).try_for_each(|i| fs::create_dir(at(&format!("made{i}"))))?;
+        (0..5000).try_for_each(|i| fs::rename(at(&format!("made{i}")), at(&format!("moved{i}"))))
+    })?;
+    if told.contains("made4999") && told.contains("moved4999") {
+        Ok(())
+    } else {
+        Err("some are missing".into())
+    }
+}
+
+/// Files that are written outside while they are moved, by others and by the guest; and what the guest does itself leaves nothing
+/// that is taken for a later change outside.
+fn written_while_moved(c: &Ctx) -> Result<(), Failed> {
+    same_heard(c, |at| {
+        let wait = |name: &str| {
+            if support::until(LIMIT, || Path::new(&at(name)).exists()) {
+                Ok(())
+            } else {
+                Err(std::io::Error::from(std::io::ErrorKind::TimedOut))
+            }
+        };
+        let open = fs::File::create(at("a"))?;
+        fs::rename(at("a"), at("b"))?;
+        drop(open);
+        let open = fs::File::create(at("c"))?;
+        fs::create_dir(at("doos.rename(dirs[0] + chr(47) + 'c', dirs[0] + chr(47) + 'd')"))?;
+        wait("d")?;
+        drop(open);
+        // The guest's own, and the same from outside.
+        for own in ["write(dirs[0] + chr(47) + 'e', 'x')", "os.chmod(dirs[0] + chr(47) + 'e', 0o600)"] {
+            fs::create_dir(at(&format!("do{own}; os.mkdir(dirs[0] + chr(47) + 'did{}')", own.len())))?;
+            wait(&format!("did{}", own.len()))?;
+            fs::write(at("e"), "y")?;
+            fs::set_permissions(at("e"), PermissionsExt::from_mode(0o640))?;
+        }
+        // A watch that is set after a change hears nothing of it.
+        fs::create_dir(at("f"))?;
+        fs::write(at("f/g"), "1")?;
+        fs::create_dir(at(
+            "doseen[listen(dirs[0] + chr(47) + 'f')] = []; os.mkdir(dirs[0] + chr(47) + 'set')",
+        ))?;
+        wait("set")?;
+        fs::write(at("f/g"), "2")
+    })
+    .map(|_| ())
+}
+
+/// One directory of the host, mounted twice: a change outside is told by both, the guest's own by the one that it was made through
+/// and, as somebody else's, by the other.
+fn mounted_twice(c: &Ctx) -> Result<(), Failed> {
+    let change = |at: &dyn Fn(&str) -> String| {
+        fs::write(at("out"), "1")?;
+        fs::rename(at("out"), at("out2"))
+    };
+    let want = heard(c, Place::Native, (&[], &["@"]), change)?;
+    let twice = (&["--write", "@:/one", "--write", "@:/two"][..], &["/one", "/two"][..]);
+    let got = heard(c, Place::Inside(c.platform), twice, change)?;
+    let told = |line: &str| line.split(' ').filter(|e| e.contains("/out")).collect::<Vec<_>>().join(" ");
+    let want = told(want.trim_end());
+    let got: Vec<String> = got.lines().map(told).collect();
+    if got == [want.clone(), want] { Ok(()) } else { Err(format!("{got:?}").into()) }
+}
+
+/// Nothing is told of names that the policy hides, there or not, by whatever name.
+fn hidden_names(c: &Ctx) -> Result<(), Failed> {
+    let change = |at: &dyn Fn(&str) -> String| {
+        fs::write(at("secret"), "1")?;
+        fs::write(at("secret"), "2")?;
+        fs::set_permissions(at("secret"), PermissionsExt::from_mode(0o600))?;
+        fs::rename(at("secret"), at("seen"))?;
+        fs::rename(at("seen"), at("secret"))?;
+        fs::remove_file(at("secret"))
+    };
+    let with = (&["--write", "@", "--hide", "@/secret"][..], &["@"][..]);
+    let got = heard(c, Place::Inside(c.platform), with, change)?;
+    if got.contains("secret") || !got.contains("80/seen 40/seen") {
+        return Err(got.into());
+    }
+    Ok(())
+}
+
 /// Files of root's with lists: what each gives to a user, or takes. Made by root on the host.
 const LISTS: &str = r#"
 import os, struct, sys
@@ -220,6 +378,10 @@ fn files_without_a_name(c: &Ctx) -> Result<(), Failed> {
 const CHECKS: &[(&str, Check)] = &[
     ("files_without_a_name", files_without_a_name),
     ("told_of_changes_outside", told_of_changes_outside),
+    ("many_changes", many_changes),
+    ("written_while_moved", written_while_moved),
+    ("mounted_twice", mounted_twice),
+    ("hidden_names", hidden_names),
     ("lists_of_the_host", lists_of_the_host),
 ];
 

@@ -150,6 +150,7 @@ impl Server {
             Request::ReadDir { dir, cursor, attrs } => self.read_dir(*dir, *cursor, *attrs),
             Request::ListMany { dir, names } => self.list_many(*dir, names),
             Request::HaveXattrs { dir, names } => self.have_xattrs(*dir, names),
+            Request::AreHidden { dir, names } => self.are_hidden(*dir, names),
             Request::Readlink { node } => self.readlink(*node),
             Request::Symlink { dir, name, target, owner } => self.symlink(*dir, name, target, *owner),
             Request::Mkdir { dir, name, new } => self.mkdir(*dir, name, *new),

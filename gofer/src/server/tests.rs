@@ -400,6 +400,10 @@ fn hidden_paths_are_denied_with_their_rule() {
     assert_eq!(errno(client.lookup(home, b".absent")), libc::ENOENT, "what is not there is not denied");
     assert_eq!(client.mkdir(home, b".absent", new(0o755)).unwrap_err(), denied("absent"));
     assert_eq!(client.rmdir(home, b".ssh").unwrap_err(), denied("ssh"));
+    // Whether a name is hidden is told of what is not there, too.
+    let names: [&[u8]; 4] = [b".ssh", b".absent", b".config", b"nowhere"];
+    assert_eq!(client.are_hidden(home, &names).unwrap(), [true, true, false, false]);
+    assert_eq!(errno(client.are_hidden(home, &[b"a/b"])), libc::EINVAL);
     let page = client.read_dir(home, 0, true).unwrap();
     let hidden = page.entries.iter().find(|entry| entry.name.0 == b".ssh").unwrap();
     assert_eq!(hidden.attr, None);
@@ -410,6 +414,7 @@ fn hidden_paths_are_denied_with_their_rule() {
     fs::rename(dir.path("home/.ssh"), dir.path("elsewhere/x")).unwrap();
     let elsewhere = client.lookup(root, b"elsewhere").unwrap().node;
     assert_eq!(client.lookup(elsewhere, b"x").unwrap_err(), denied("ssh"));
+    assert_eq!(client.are_hidden(elsewhere, &[b"x", b"y"]).unwrap(), [true, false]);
     let page = client.read_dir(elsewhere, 0, true).unwrap();
     assert_eq!(page.entries[0].attr, None);
     // Created later.

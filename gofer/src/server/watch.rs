@@ -1,15 +1,17 @@
 //! Watches for changes that are made on the host.
 
 use std::collections::HashSet;
+use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use parking_lot::Mutex;
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init, remove_watch};
 use rustix::io::Errno;
 
-use crate::protocol::{MAX_WATCHES, NodeId, Response};
+use crate::protocol::{Bytes, MAX_NAMES, MAX_WATCHES, NodeId, Response};
 
-use super::{Answer, Server, done};
+use super::walk::component;
+use super::{Answer, Failure, Server, done};
 
 /// What a watch may ask beside events.
 const OPTIONS: WatchFlags = WatchFlags::EXCL_UNLINK.union(WatchFlags::MASK_ADD).union(WatchFlags::ONESHOT);
@@ -39,6 +41,20 @@ impl Server {
         let watch = add_watch(&*instance, self.self_fds.path(&*node), events)?;
         known.insert(watch);
         Ok((Response::Watching(watch), Some(copy)))
+    }
+
+    /// Which names of a directory are hidden, by themselves or as another name of what is.
+    pub(super) fn are_hidden(&self, dir: NodeId, names: &[Bytes]) -> Answer {
+        let dir = self.nodes.dir(dir)?;
+        if names.len() > MAX_NAMES {
+            return Err(Errno::INVAL.into());
+        }
+        let names = names.iter().map(component).collect::<Result<Vec<CString>, Errno>>()?;
+        let hidden = |name: &CString| {
+            self.policy.step(&dir.position, name.as_bytes()).is_err()
+                || matches!(self.glance(&dir, name), Err(Failure::Hidden(_)))
+        };
+        Ok((Response::Flags(names.iter().map(hidden).collect()), None))
     }
 
     pub(super) fn unwatch(&self, watch: i32) -> Answer {

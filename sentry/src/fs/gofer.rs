@@ -279,6 +279,16 @@ impl GoferInode {
         self.fs.client.watch(self.node()?, events).map_err(fail)
     }
 
+    /// Which names in this directory, there or not, are hidden.
+    pub(crate) fn hidden(&self, names: &[&[u8]]) -> SysResult<Vec<bool>> {
+        let node = self.node()?;
+        let mut all = Vec::with_capacity(names.len());
+        for part in names.chunks(protocol::MAX_NAMES) {
+            all.extend(self.fs.client.are_hidden(node, part).map_err(fail)?);
+        }
+        Ok(all)
+    }
+
     /// The mount it is of.
     pub(crate) fn fs(&self) -> &Arc<GoferFs> {
         &self.fs

@@ -6,6 +6,11 @@
 //! told and noted, and what is not among it was done by others. A change that somebody else made to the same file in the same
 //! instant looks like the guest's own, of which there is an event all the same.
 //!
+//! What a guest did may have no event of the host's. So what is noted goes when the host has nothing more to tell and all calls that
+//! noted it have ended; it is looked at when a call ends that noted something.
+//!
+//! Names that the policy hides are not told. The gofer says which they are.
+//!
 //! Nobody asks the host for opens, reads, and closes without a change: files that guests have closed stay open for a while.
 
 use crate::fail::SysResult;
@@ -35,14 +40,19 @@ const ASKED: u32 = IN_MODIFY
     | IN_MOVE_SELF;
 /// Bytes read at once.
 const READ: usize = 16 * 1024;
+/// How often a system call that ends reads what the host has to tell, or a guest that looks: the rest is for the thread that waits
+/// for it.
+const READS: usize = 4;
 /// Changes of the guests' own that wait to be compared, at most; files changed outside and not closed yet; moves not ended.
 const NOTED: usize = 32 * 1024;
 const TOUCHED: usize = 4096;
 const MOVES: usize = 64;
 
 /// A watched inode.
+#[derive(Clone)]
 struct Seen {
     key: usize,
+    inode: Weak<dyn Inode>,
     /// Where it is; unset for a mark on a directory's description.
     dentry: Weak<Dentry>,
     /// Watches of guests on it or on names in it.
@@ -58,6 +68,12 @@ struct State {
     /// What guests did: inode, what, name; and when last, by [`State::count`].
     noted: HashMap<(usize, u32, Box<[u8]>), u64>,
     count: u64,
+    /// The calls that noted what was noted up to then have ended.
+    settled: u64,
+    /// Inodes that a watch of the host is being set for.
+    expected: Vec<usize>,
+    /// Watches of the host that are being ended.
+    ending: HashSet<i32>,
 }
 
 /// What the host may say by another of the file's names.
@@ -66,11 +82,13 @@ const OF_FILE: u32 = IN_MODIFY | IN_ATTRIB;
 /// Watch, what, cookie, name.
 type Event = (i32, u32, u32, Box<[u8]>);
 
-/// What came from the host and is not told yet.
+/// What came from the host and is not told yet; nothing: what was noted is to be settled.
 struct Batch {
     events: Vec<Event>,
-    /// What was noted up to then was done before it was read.
+    /// What was noted before it was read.
     noted: u64,
+    /// It was all that the host had to tell, so of what was noted up to then nothing more comes.
+    over: Option<u64>,
 }
 
 #[derive(Default)]
@@ -81,10 +99,15 @@ struct Waiting {
     /// Names that went away: what is still done by them is done to what nobody finds there.
     gone: HashSet<(i32, Box<[u8]>)>,
     moves: Vec<(u32, u32)>,
+    /// The half of a move that came last, with the next batch the other may come.
     moved: Option<Moved>,
+    /// That half's number, and whether the file was in [`Waiting::touched`].
+    left: Option<(u32, bool)>,
+    /// Of names that this batch tells of: whether they are hidden.
+    hidden: HashMap<(usize, Box<[u8]>), bool>,
 }
 
-/// The half of a move that came last.
+/// Where something was moved from.
 struct Moved {
     /// The host's number of it.
     cookie: u32,
@@ -94,16 +117,17 @@ struct Moved {
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
+/// Nobody waits for it: who finds it taken leaves what is to be done to who has it.
 static WAITING: Mutex<Option<Waiting>> = Mutex::new(None);
 /// A batch is held, and it was told.
 static HELD: Mutex<bool> = Mutex::new(false);
 static TOLD: Condvar = Condvar::new();
 /// Somebody came while [`WAITING`] was taken.
 static AGAIN: AtomicBool = AtomicBool::new(false);
-/// Setting and ending watches of the host, one after the other: the host has one for each inode.
-static SETTING: Mutex<()> = Mutex::new(());
 static INSTANCE: OnceLock<OwnedFd> = OnceLock::new();
-/// Watches of the host there are: nothing here is done without.
+/// The thread that waits for it runs.
+static SERVED: Mutex<bool> = Mutex::new(false);
+/// Watches of the host there are, or are being set: nothing here is done without.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// System calls count as running in the period in which they began. Another one begins with each batch.
 static PERIOD: AtomicU64 = AtomicU64::new(0);
@@ -111,6 +135,8 @@ static RUNNING: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
 thread_local! {
     static OWN: Cell<Option<u64>> = const { Cell::new(None) };
+    /// Something was noted on this thread, and not looked at since.
+    static NOTES: Cell<bool> = const { Cell::new(false) };
 }
 
 fn running(period: u64) -> &'static AtomicUsize {
@@ -149,12 +175,15 @@ fn enter() {
 fn leave() {
     if let Some(period) = OWN.take() {
         ended(period);
+        if NOTES.take() {
+            tell_all(READS);
+        }
     }
 }
 
 fn ended(period: u64) {
     if running(period).fetch_sub(1, SeqCst) == 1 && PERIOD.load(SeqCst) != period {
-        tell_all();
+        tell_all(READS);
     }
 }
 
@@ -165,7 +194,7 @@ pub(super) fn look() {
     }
     let own = OWN.get().is_some();
     leave();
-    tell_all();
+    tell_all(READS);
     if own {
         enter();
     }
@@ -185,6 +214,8 @@ pub(super) struct Held {
 /// ENOSPC: too many watches.
 pub(super) fn watch(inode: &Arc<dyn Inode>, dentry: Option<&Arc<Dentry>>) -> SysResult<Vec<Held>> {
     let mut held = Vec::new();
+    // What has come is not for who asks from now on.
+    look();
     // That a directory went away is an event of the one it was in.
     let parent = dentry.and_then(|dentry| dentry.parent());
     let places = [Some((inode, dentry)), parent.as_ref().map(|dentry| (&dentry.inode, Some(dentry)))];
@@ -199,50 +230,76 @@ pub(super) fn watch(inode: &Arc<dyn Inode>, dentry: Option<&Arc<Dentry>>) -> Sys
 fn hold(file: &GoferInode, inode: &Arc<dyn Inode>, dentry: Option<&Arc<Dentry>>) -> SysResult<Held> {
     let key = watch::key(inode);
     let held = || Held { fs: file.fs().clone(), key, _inode: Arc::downgrade(inode) };
-    let setting = SETTING.lock();
-    let known = || {
-        let mut state = STATE.lock();
-        let state = state.get_or_insert_default();
+    let known = |state: &mut State| {
         let number = state.numbers.get(&key)?;
         let seen = state.watched.get_mut(number)?.iter_mut().find(|seen| seen.key == key)?;
         seen.count = seen.count.saturating_add(1);
         Some(())
     };
-    if known().is_some() {
-        return Ok(held());
-    }
-    // Files that were removed here are changed by names that they had.
-    let (number, instance) = file.watch(ASKED | IN_EXCL_UNLINK)?;
+    // What is done from now on is noted: the host may tell of it before this knows its number.
     COUNT.fetch_add(1, SeqCst);
-    {
+    loop {
+        {
+            let mut state = STATE.lock();
+            let state = state.get_or_insert_default();
+            if known(state).is_some() {
+                COUNT.fetch_sub(1, SeqCst);
+                return Ok(held());
+            }
+            state.expected.push(key);
+        }
+        // Files that were removed here are changed by names that they had.
+        let set = file.watch(ASKED | IN_EXCL_UNLINK);
         let mut state = STATE.lock();
         let state = state.get_or_insert_default();
-        state.numbers.insert(key, number);
-        let dentry = dentry.map(Arc::downgrade).unwrap_or_default();
-        state.watched.entry(number).or_default().push(Seen { key, dentry, count: 1 });
+        if let Some(at) = state.expected.iter().position(|other| *other == key) {
+            state.expected.swap_remove(at);
+        }
+        let (number, instance) = set.inspect_err(|_| {
+            COUNT.fetch_sub(1, SeqCst);
+        })?;
+        // The host has one for each inode, and this one is about to go.
+        if state.ending.contains(&number) {
+            continue;
+        }
+        if known(state).is_some() {
+            COUNT.fetch_sub(1, SeqCst);
+        } else {
+            state.numbers.insert(key, number);
+            let (inode, dentry) = (Arc::downgrade(inode), dentry.map(Arc::downgrade).unwrap_or_default());
+            state.watched.entry(number).or_default().push(Seen { key, inode, dentry, count: 1 });
+        }
+        let _ = INSTANCE.set(instance);
+        break;
     }
     let held = held();
-    let first = INSTANCE.set(instance).is_ok();
-    drop(setting);
-    if first {
+    let mut served = SERVED.lock();
+    if !*served {
         let thread = std::thread::Builder::new().name("changes".into()).stack_size(256 * 1024);
         thread.spawn(serve).map_err(|_| Errno::ENOMEM)?;
+        *served = true;
     }
     Ok(held)
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let _setting = SETTING.lock();
         let unused = {
             let mut state = STATE.lock();
-            state.as_mut().and_then(|state| state.let_go(self.key))
+            let unused = state.as_mut().and_then(|state| state.let_go(self.key));
+            if let (Some(Some(number)), Some(state)) = (unused, state.as_mut()) {
+                state.ending.insert(number);
+            }
+            unused
         };
         if let Some(over) = unused {
             COUNT.fetch_sub(1, SeqCst);
             // The host may have ended it.
             if let Some(number) = over {
                 let _ = self.fs.unwatch(number);
+                if let Some(state) = STATE.lock().as_mut() {
+                    state.ending.remove(&number);
+                }
             }
         }
     }
@@ -278,6 +335,11 @@ impl State {
         self.noted.contains_key(&(key, what & ASKED, Box::from(name)))
     }
 
+    /// What was noted up to then has no event to come.
+    fn is_over(&mut self, noted: u64) {
+        self.noted.retain(|_, count| *count > noted);
+    }
+
     /// Whether what happened to `name` in the directory was done here. `child`: the inode there.
     fn is_own(&self, key: usize, what: u32, name: &[u8], child: Option<usize>) -> bool {
         if self.has_noted(key, what, name) {
@@ -300,9 +362,10 @@ pub(super) fn note(inode: &Arc<dyn Inode>, what: u32, name: &[u8]) {
     }
     let key = watch::key(inode);
     if let Some(state) = STATE.lock().as_mut()
-        && (what & OF_FILE != 0 || state.numbers.contains_key(&key))
+        && (what & OF_FILE != 0 || state.numbers.contains_key(&key) || state.expected.contains(&key))
     {
         state.note(key, what, name);
+        NOTES.set(true);
     }
 }
 
@@ -320,7 +383,7 @@ fn serve() {
         {
             return;
         }
-        tell_all();
+        tell_all(usize::MAX);
         crate::run::drain();
         // Not by the lock of what is held: who comes to tell it must not find that taken.
         let mut held = HELD.lock();
@@ -330,70 +393,117 @@ fn serve() {
     }
 }
 
-/// Tells what has come, as far as no call runs any more that may have done it. No lock of [`crate::sync::Level::Dir`] or inner
-/// may be held.
-fn tell_all() {
+/// Tells what has come, as far as no call runs any more that may have done it. Reads so often. No lock of
+/// [`crate::sync::Level::Dir`] or inner may be held.
+fn tell_all(mut reads: usize) {
     AGAIN.store(true, SeqCst);
     while AGAIN.load(SeqCst) {
         // Whoever has it looks again.
         let Some(mut waiting) = WAITING.try_lock() else { return };
         AGAIN.store(false, SeqCst);
         let waiting = waiting.get_or_insert_default();
-        while waiting.step() {}
+        while waiting.step(&mut reads) {}
     }
 }
 
 impl Waiting {
     /// Tells what waits, or reads more. False: there is nothing to do now.
-    fn step(&mut self) -> bool {
+    fn step(&mut self, reads: &mut usize) -> bool {
         let period = PERIOD.load(SeqCst);
-        if self.batch.is_none() {
-            let events = INSTANCE.get().map(read).unwrap_or_default();
-            if events.is_empty() {
-                return false;
-            }
-            let noted = STATE.lock().as_ref().map_or(0, |state| state.count);
-            self.batch = Some(Batch { events, noted });
-            *HELD.lock() = true;
-            PERIOD.store(period.wrapping_add(1), SeqCst);
-            return true;
-        }
+        let Some(batch) = self.batch.take() else {
+            let Some(left) = reads.checked_sub(1) else { return false };
+            *reads = left;
+            return self.read(period);
+        };
         if running(period.wrapping_sub(1)).load(SeqCst) != 0 {
+            self.batch = Some(batch);
             return false;
         }
-        let Some(batch) = self.batch.take() else { return false };
         self.tell(&batch);
-        // Its end may be what is waited for.
-        self.moved = None;
         if let Some(state) = STATE.lock().as_mut() {
-            // What was noted later may still come.
-            state.noted.retain(|_, count| *count > batch.noted);
+            state.settled = batch.noted;
+            if let Some(over) = batch.over {
+                state.is_over(over);
+            }
         }
         *HELD.lock() = false;
         TOLD.notify_all();
         true
     }
 
+    /// Reads what is to be told when the calls that run now have ended. False: nothing is.
+    fn read(&mut self, period: u64) -> bool {
+        let (noted, settled) = STATE.lock().as_ref().map_or((0, 0), |state| (state.count, state.settled));
+        let (events, all) = INSTANCE.get().map_or((Vec::new(), true), read);
+        if events.is_empty() && all {
+            // The other half of a move would have come, and it may be what an end is waited for.
+            (self.moved, self.left) = (None, None);
+            let mut state = STATE.lock();
+            let Some(state) = state.as_mut() else { return false };
+            state.is_over(settled);
+            if state.noted.is_empty() {
+                return false;
+            }
+        }
+        self.batch = Some(Batch { events, noted, over: all.then_some(settled) });
+        *HELD.lock() = true;
+        PERIOD.store(period.wrapping_add(1), SeqCst);
+        true
+    }
+
     fn tell(&mut self, batch: &Batch) {
-        for (number, what, cookie, name) in &batch.events {
+        self.hidden.clear();
+        for (at, (number, what, cookie, name)) in batch.events.iter().enumerate() {
             if what & IN_Q_OVERFLOW != 0 {
                 let all: Vec<usize> = STATE.lock().iter().flat_map(|s| s.numbers.keys().copied()).collect();
                 all.into_iter().for_each(|key| watch::deliver(key, IN_Q_OVERFLOW, 0, b""));
                 continue;
             }
             let all = seen(*number);
-            for (key, dentry) in &all {
-                self.event(*number, (*key, dentry, all.len() == 1), (*what, *cookie), name);
+            let rest = batch.events.get(at..).unwrap_or_default();
+            for Seen { key, inode, dentry, .. } in &all {
+                let dentry = (dentry, all.len() == 1);
+                self.event((*number, *key, inode), dentry, (*what, *cookie), name, rest);
             }
         }
     }
 
-    fn event(
+    /// Whether a name in the directory is hidden. `rest`: what is to be told from here on, of which the gofer is asked at once.
+    fn is_hidden(
         &mut self,
         number: i32,
-        (key, dentry, only): (usize, &Weak<Dentry>, bool),
+        key: usize,
+        inode: &Weak<dyn Inode>,
+        name: &[u8],
+        rest: &[Event],
+    ) -> bool {
+        if name.is_empty() {
+            return false;
+        }
+        if let Some(known) = self.hidden.get(&(key, Box::from(name))) {
+            return *known;
+        }
+        let mut names: Vec<&[u8]> =
+            rest.iter().filter(|e| e.0 == number && !e.3.is_empty()).map(|e| &*e.3).collect();
+        names.sort_unstable();
+        names.dedup();
+        let file = inode.upgrade().and_then(|inode| downcast::<GoferInode>(&inode));
+        // What the gofer does not say to be seen is not told.
+        let hidden = file.and_then(|file| file.hidden(&names).ok());
+        for (at, name) in names.iter().enumerate() {
+            let is = hidden.as_ref().and_then(|hidden| hidden.get(at)).is_none_or(|is| *is);
+            self.hidden.insert((key, Box::from(*name)), is);
+        }
+        self.hidden.get(&(key, Box::from(name))).is_none_or(|is| *is)
+    }
+
+    fn event(
+        &mut self,
+        (number, key, inode): (i32, usize, &Weak<dyn Inode>),
+        (dentry, only): (&Weak<Dentry>, bool),
         (what, cookie): (u32, u32),
         name: &[u8],
+        rest: &[Event],
     ) {
         let file: (i32, Box<[u8]>) = (number, name.into());
         if what & (IN_DELETE | IN_MOVED_FROM) != 0 {
@@ -410,18 +520,11 @@ impl Waiting {
         let child = dentry.as_ref().filter(|_| !name.is_empty()).and_then(|dentry| dentry.child(name));
         let child_key = child.as_ref().map(|child| watch::key(&child.inode));
         let own = STATE.lock().as_ref().is_some_and(|state| state.is_own(key, what, name, child_key));
-        if own || what & (ASKED & !IN_DELETE_SELF) == 0 {
+        let closes = self.follow(key, (what, cookie), name, own);
+        if own || what & (ASKED & !IN_DELETE_SELF) == 0 || self.is_hidden(number, key, inode, name, rest) {
             return;
         }
-        let file: (usize, Box<[u8]>) = (key, name.into());
-        if what & (IN_MODIFY | IN_CREATE) != 0 && what & IN_ISDIR == 0 {
-            if self.touched.len() >= TOUCHED {
-                self.touched.clear();
-            }
-            self.touched.insert(file);
-        } else if what & IN_DELETE != 0 {
-            self.touched.remove(&file);
-        } else if what & IN_CLOSE_WRITE != 0 && !self.touched.remove(&file) {
+        if what & IN_CLOSE_WRITE != 0 && !closes {
             // The sentry's own, of a file that guests have closed before.
             return;
         }
@@ -461,6 +564,35 @@ impl Waiting {
         }
     }
 
+    /// Keeps in mind which files others have changed and not closed yet. True: this closes one.
+    fn follow(&mut self, key: usize, (what, cookie): (u32, u32), name: &[u8], own: bool) -> bool {
+        if what & IN_ISDIR != 0 {
+            return false;
+        }
+        let file: (usize, Box<[u8]>) = (key, name.into());
+        let touches = match what & (IN_MOVED_TO | IN_MODIFY | IN_CREATE) {
+            0 => false,
+            // From where nobody watches: somebody may be writing it.
+            IN_MOVED_TO => self.left.filter(|left| left.0 == cookie).map_or(!own, |left| left.1),
+            _ => !own,
+        };
+        if touches {
+            if self.touched.len() >= TOUCHED {
+                self.touched.clear();
+            }
+            self.touched.insert(file);
+            return false;
+        }
+        if what & (IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO) != 0 || what & IN_CLOSE_WRITE != 0 && !own {
+            let was = self.touched.remove(&file);
+            if what & IN_MOVED_FROM != 0 {
+                self.left = Some((cookie, was));
+            }
+            return was;
+        }
+        false
+    }
+
     /// A number of this kernel's for the two halves of a move.
     fn cookie(&mut self, hosts: u32) -> u32 {
         if let Some((_, own)) = self.moves.iter().find(|(host, _)| *host == hosts) {
@@ -475,10 +607,9 @@ impl Waiting {
     }
 }
 
-fn seen(number: i32) -> Vec<(usize, Weak<Dentry>)> {
+fn seen(number: i32) -> Vec<Seen> {
     let state = STATE.lock();
-    let all = state.as_ref().and_then(|state| state.watched.get(&number));
-    all.into_iter().flatten().map(|seen| (seen.key, seen.dentry.clone())).collect()
+    state.as_ref().and_then(|state| state.watched.get(&number)).cloned().unwrap_or_default()
 }
 
 fn in_watched(dentry: &Dentry) -> bool {
@@ -497,13 +628,14 @@ fn gone(dentry: Arc<Dentry>, surely: bool) {
     }
 }
 
-/// What the host has to tell.
-fn read(instance: &OwnedFd) -> Vec<Event> {
+/// What the host has to tell, and whether that is all.
+fn read(instance: &OwnedFd) -> (Vec<Event>, bool) {
     let mut events = Vec::new();
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     // The gofer made it: whether it waits is not believed.
-    if !matches!(poll(&mut [PollFd::new(instance, PollFlags::IN)], Some(&now)), Ok(1..)) {
-        return events;
+    let tells = || matches!(poll(&mut [PollFd::new(instance, PollFlags::IN)], Some(&now)), Ok(1..));
+    if !tells() {
+        return (events, true);
     }
     let mut buffer = vec![0; READ];
     let count = rustix::io::read(instance.as_fd(), &mut buffer).unwrap_or(0);
@@ -518,5 +650,5 @@ fn read(instance: &OwnedFd) -> Vec<Event> {
         events.push((word(0).cast_signed(), word(4), word(8), name.into()));
         rest = next;
     }
-    events
+    (events, !tells())
 }
