@@ -6,7 +6,7 @@ use libc::*;
 cases![
     open_errors, names_and_ports, type_and_protocol, link_of_lo, link_errors, addresses_of_lo, routes, unknown_request, acknowledgement,
     other_ports, between_sockets, one_list_at_a_time, refused_without_end, answers_without_a_reader, poll_and_peek, diag_of_a_listener, users_in_a_namespace,
-    interface_requests, interface_errors, interface_list
+    one_group, full_receiver, group_without_a_reader, rights_at_connect, ports_by_protocol, interface_requests, interface_errors, interface_list
 ];
 
 const NLM_REQUEST: u16 = 1;
@@ -256,6 +256,160 @@ fn between_sockets() {
         err(sys!(SYS_connect, a, &sockaddr(0, 4), 12), EPERM);
     }
     shut([a, b]);
+}
+
+/// What a send to a port and groups says.
+fn send_to(fd: i32, data: &[u8], port: u32, groups: u32, flags: i32) -> i64 {
+    sys!(SYS_sendto, fd, data, data.len(), flags, &sockaddr(port, groups), 12)
+}
+
+/// Groups and first byte of the messages that wait.
+fn heard(fd: i32) -> Vec<(u32, u8)> {
+    let mut out = Vec::new();
+    loop {
+        let (mut from, mut b) = ([0u8; 12], [0u8; 8]);
+        match sys!(SYS_recvfrom, fd, &mut b, 8, MSG_DONTWAIT, &mut from, &mut 12u32) {
+            n if n >= 0 => out.push((u32::from_ne_bytes(from[8..].try_into().unwrap()), b[0])),
+            n => {
+                eq(n, -i64::from(EAGAIN));
+                return out;
+            }
+        }
+    }
+}
+
+fn as_root() {
+    if sys!(SYS_geteuid) != 0 {
+        skip("only root may send to others");
+    }
+}
+
+fn bound(groups: u32) -> i32 {
+    let fd = netlink();
+    ok(sys!(SYS_bind, fd, &sockaddr(0, groups), 12));
+    fd
+}
+
+fn one_group() {
+    as_root();
+    let (a, b) = (bound(0), bound(5));
+    let m = message(RTM_GETLINK, 0, &[]);
+    for (groups, heard_as) in [(6, vec![]), (5, vec![(1, 16)]), (4, vec![(4, 16)])] {
+        eq(send_to(a, &m, 0, groups, 0), 16);
+        eq(heard(b), heard_as);
+    }
+    // Who is meant by the port hears it once, and so does the sender.
+    eq(send_to(a, &m, port(b), 4, 0), 16);
+    eq((heard(b), heard(a)), (vec![(4, 16)], vec![]));
+    eq(send_to(a, &m, port(a), 4, 0), 16);
+    eq((heard(b), heard(a)), (vec![(4, 16)], vec![(4, 16)]));
+    ok(sys!(SYS_connect, a, &sockaddr(port(b), 6), 12));
+    let mut name = [0u8; 12];
+    ok(sys!(SYS_getpeername, a, &mut name, &mut 12u32));
+    eq(name, sockaddr(port(b), 2));
+    // Who is connected hears nobody else.
+    let c = bound(0);
+    err(send_to(c, &m, port(a), 0, 0), ECONNREFUSED);
+    eq(send_to(b, &m, port(a), 0, 0), 16);
+    shut([a, b, c]);
+}
+
+/// Who sends to a port waits for room there; nothing is lost, and the reader hears of no loss.
+fn full_receiver() {
+    as_root();
+    let (a, b) = (bound(0), bound(4));
+    let data = [7u8; 4000];
+    let fill = || {
+        let mut count = 0usize;
+        loop {
+            match send_to(a, &data, port(b), 0, MSG_DONTWAIT) {
+                4000 => count += 1,
+                n => {
+                    eq(n, -i64::from(EAGAIN));
+                    check(count < 1000, "it is full");
+                    return count;
+                }
+            }
+        }
+    };
+    let count = fill();
+    check(count > 10, "there is room for some");
+    eq(heard(b).len(), count);
+    fill();
+    ok(sys!(SYS_setsockopt, a, SOL_SOCKET, SO_SNDTIMEO, &[0i64, 50_000], 16));
+    let start = std::time::Instant::now();
+    err(send_to(a, &data, port(b), 0, 0), EAGAIN);
+    check(start.elapsed().as_millis() >= 45, "it waited");
+    ok(sys!(SYS_setsockopt, a, SOL_SOCKET, SO_SNDTIMEO, &[0i64, 0], 16));
+    // The group is told once, though the port has to be waited for.
+    let c = bound(4);
+    let waiting = std::thread::spawn(move || send_to(a, &[9u8; 4000], port(b), 4, 0));
+    sleep_ms(50);
+    eq(heard(c), vec![(4, 9)]);
+    let mut found = heard(b);
+    eq(waiting.join().expect("no panic"), 4000);
+    found.extend(heard(b));
+    eq(found.last(), Some(&(4, 9)));
+    eq(heard(c), vec![]);
+    // Longer than a message may be.
+    err(send_to(a, &vec![0u8; 212_961], port(b), 0, 0), EMSGSIZE);
+    err(send_to(a, &vec![0u8; 212_961], 0, 0, 0), EMSGSIZE);
+    shut([a, b, c]);
+}
+
+/// What is for a group does not wait: a reader hears once that some was lost, and takes no more until it has read all.
+fn group_without_a_reader() {
+    as_root();
+    let (a, b) = (bound(0), bound(4));
+    for _ in 0..200 {
+        eq(send_to(a, &[7u8; 4000], 0, 4, 0), 4000);
+    }
+    err(sys!(SYS_recvfrom, b, &mut [0u8; 8], 8, MSG_DONTWAIT, 0, 0), ENOBUFS);
+    eq(sys!(SYS_recvfrom, b, &mut [0u8; 8], 8, MSG_DONTWAIT, 0, 0), 8);
+    eq(send_to(a, &[8u8; 4000], 0, 4, 0), 4000);
+    err(send_to(a, &[8u8; 4000], port(b), 0, MSG_DONTWAIT), EAGAIN);
+    check(heard(b).iter().all(|(_, byte)| *byte == 7), "what came before");
+    eq(send_to(a, &[8u8; 4000], 0, 4, 0), 4000);
+    eq(heard(b), vec![(4, 8)]);
+    shut([a, b]);
+}
+
+/// The right to send to others is asked for when they are named.
+fn rights_at_connect() {
+    as_root();
+    in_child(|| {
+        let (a, b) = (bound(0), bound(0));
+        ok(sys!(SYS_connect, a, &sockaddr(port(b), 0), 12));
+        ok(sys!(SYS_setresuid, 64321, 64321, 64321));
+        let m = message(RTM_GETLINK, 0, &[]);
+        eq(sys!(SYS_sendto, a, &m[..], 16, 0, 0, 0), 16);
+        err(send_to(a, &m, port(b), 0, 0), EPERM);
+        eq(heard(b).len(), 1);
+    });
+}
+
+fn ports_by_protocol() {
+    in_child(|| {
+        let a = bound(0);
+        let b = ok(sys!(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG)) as i32;
+        ok(sys!(SYS_bind, b, &sockaddr(0, 0), 12));
+        let own = sys!(SYS_getpid) as u32;
+        eq((port(a), port(b)), (own, own));
+        let c = bound(0);
+        check(port(c) != own, "one for each");
+        // Threads that send at once have one port.
+        let d = netlink();
+        let m = message(RTM_GETLINK, NLM_REQUEST, &[0; 16]);
+        let all: Vec<_> = (0..4).map(|_| {
+            let m = m.clone();
+            std::thread::spawn(move || {
+                sys!(SYS_sendto, d, &m[..], m.len(), 0, 0, 0);
+                port(d)
+            })
+        }).collect();
+        let ports: Vec<u32> = all.into_iter().map(|t| t.join().expect("no panic")).collect();
+        check(ports.iter().all(|p| *p == ports[0] && *p != 0), &format!("{ports:?}"));
+    });
 }
 
 fn one_list_at_a_time() {

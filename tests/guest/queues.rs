@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 cases![
     peek_offset_of_streams, peek_offset_of_messages, peek_offset_of_udp, peek_offset_errors, errors_of_ipv4, errors_of_ipv6, errors_of_connected,
     too_long, errors_are_forgotten, error_flag_of_others, accepted_with_data, accepted_at_the_end, accepted_late, never_accepted, error_wakes,
-    listener_writes_no_more
+    listener_writes_no_more, parts_of_datagrams
 ];
 
 const SO_PEEK_OFF: i32 = 42;
@@ -283,6 +283,35 @@ fn too_long() {
     err(send_to(u, &[0; 65_600], &a), EMSGSIZE);
     eq(receive_error(u, 9, 256), Err(EAGAIN));
     shut([u]);
+    for family in [AF_INET, AF_INET6] {
+        let (level, name, info, len) = match family {
+            AF_INET => (SOL_IP, IP_RECVERR, 65_535u32, 16),
+            _ => (SOL_IPV6, IPV6_RECVERR, 65_536, 28),
+        };
+        let u = socket(family, SOCK_DGRAM);
+        let a = lo(family, PORT);
+        ok(set(u, level, name, 1));
+        let unconnected = if family == AF_INET { [0, 0] } else { PORT };
+        for (connects, port) in [(false, unconnected), (true, PORT)] {
+            if connects {
+                ok(sys!(SYS_connect, u, &a[..], a.len()));
+                err(sys!(SYS_sendto, u, &[0u8; 65_530][..], 65_530, 0, 0, 0), EMSGSIZE);
+            } else {
+                err(send_to(u, &[0; 65_530], &a), EMSGSIZE);
+            }
+            let (data, list, to, flags) = receive_error(u, 9, 256).expect("an error");
+            eq((data, to, flags), (vec![], lo(family, port), MSG_ERRQUEUE));
+            eq((list.len(), list[0].0, list[0].1), (1, level, name));
+            eq(list[0].2[..12].to_vec(), [&EMSGSIZE.to_ne_bytes()[..], &[1, 0, 0, 0], &info.to_ne_bytes()].concat());
+            eq(list[0].2[16..].to_vec(), vec![0; len]);
+            eq((get(u, SOL_SOCKET, SO_ERROR), events(u)), (Ok(0), 0));
+        }
+        // A message that is far too long.
+        let more = sys!(SYS_sendto, u, &[0u8; 70_000][..], 70_000, 0, 0, 0);
+        err(more, EMSGSIZE);
+        eq(receive_error(u, 9, 256).is_ok(), family == AF_INET6);
+        shut([u]);
+    }
 }
 
 fn errors_are_forgotten() {
@@ -390,6 +419,60 @@ fn never_accepted() {
     shut([c]);
 }
 
+/// Count, bytes, flags and the offset afterwards of a receive with recvmsg(2).
+fn part(fd: i32, room: usize, flags: i32) -> (i64, Vec<u8>, i32, i32) {
+    let mut b = vec![0u8; room];
+    let mut v = iovec { iov_base: b.as_mut_ptr().cast(), iov_len: room };
+    let mut header: msghdr = unsafe { std::mem::zeroed() };
+    (header.msg_iov, header.msg_iovlen) = (&raw mut v, 1);
+    let n = sys!(SYS_recvmsg, fd, &mut header, flags | MSG_DONTWAIT);
+    b.truncate(usize::try_from(n).unwrap_or(0).min(room));
+    (n, b, header.msg_flags, get(fd, SOL_SOCKET, SO_PEEK_OFF).expect("an offset"))
+}
+
+/// What is told of datagrams that are looked at or received in part, with MSG_TRUNC and without, from an offset or the start.
+fn parts_of_datagrams() {
+    let u = socket(AF_INET, SOCK_DGRAM);
+    ok(sys!(SYS_bind, u, &lo(AF_INET, [0, 0])[..], 16));
+    let mut a = vec![0u8; 16];
+    ok(sys!(SYS_getsockname, u, &mut a[..], &mut 16u32));
+    let ten = b"0123456789";
+    let look = |from: i32, room: usize, flags: i32| {
+        start(u, from);
+        send_to(u, ten, &a);
+        let found = part(u, room, flags | MSG_PEEK);
+        ok(sys!(SYS_recvfrom, u, &mut [0u8; 16], 16, 0, 0, 0));
+        found
+    };
+    let text = |s: &str| s.as_bytes().to_vec();
+    for (from, room, flags, want) in [
+        (0, 4, 0, (4, text("0123"), MSG_TRUNC, 4)),
+        (4, 4, 0, (4, text("4567"), MSG_TRUNC, 8)),
+        (4, 6, 0, (6, text("456789"), MSG_TRUNC, 10)),
+        (4, 7, 0, (6, text("456789"), 0, 10)),
+        (0, 4, MSG_TRUNC, (10, text("0123"), MSG_TRUNC, 10)),
+        (4, 4, MSG_TRUNC, (10, text("4567"), MSG_TRUNC, 14)),
+        (0, 20, MSG_TRUNC, (10, text("0123456789"), 0, 10)),
+    ] {
+        eq(look(from, room, flags), want);
+    }
+    let (n, bytes, flags, off) = look(4, 20, MSG_TRUNC);
+    eq((n, &bytes[..6], flags, off), (10, &b"456789"[..], 0, 14));
+    for (flags, n, off) in [(0, 4, 4), (MSG_TRUNC, 10, 0)] {
+        start(u, 8);
+        send_to(u, ten, &a);
+        eq(part(u, 4, flags), (n, text("0123"), MSG_TRUNC, off));
+    }
+    shut([u]);
+    // A message of AF_UNIX tells what is left of it.
+    let p = pair(SOCK_DGRAM);
+    send(p[0], ten);
+    start(p[1], 4);
+    eq(part(p[1], 4, MSG_PEEK | MSG_TRUNC), (6, text("4567"), MSG_TRUNC, 8));
+    eq(part(p[1], 4, MSG_PEEK | MSG_TRUNC), (2, text("89"), 0, 10));
+    shut(p);
+}
+
 /// An error that another thread's send brings ends a receive.
 fn error_wakes() {
     let fd = socket(AF_INET, SOCK_DGRAM);
@@ -401,8 +484,11 @@ fn error_wakes() {
         sys!(SYS_recvfrom, fd, &mut [0u8; 8], 8, 0, 0, 0)
     });
     sleep_ms(50);
+    let start = Instant::now();
     send(fd, b"x");
     eq(waiting.join().expect("no panic"), -i64::from(ECONNREFUSED));
+    // Not only when its time was up.
+    check(start.elapsed() < Duration::from_secs(3), "at once");
     shut([fd]);
 }
 

@@ -96,8 +96,9 @@ impl Socket {
         let info = if v4 { u32::from(u16::MAX) } else { self.net.lo().mtu };
         {
             let mut state = self.state.lock();
-            // The port is the peer's, wherever it was sent.
+            // The port is the peer's with IPv4, wherever it was sent.
             let port = match &state.remote {
+                _ if !v4 => to.port(),
                 Addr::Ip(peer) if state.connected => peer.port(),
                 _ => 0,
             };
@@ -138,6 +139,7 @@ impl Socket {
         }
         let record = Some(queued.record(self.family));
         let from = Addr::Ip(queued.to);
-        Ok(Received { count, whole: queued.data.len(), from, error: record, ..Received::nothing() })
+        let (whole, cut) = (queued.data.len(), count < queued.data.len());
+        Ok(Received { count, whole, cut, from, error: record, ..Received::nothing() })
     }
 }

@@ -10,7 +10,7 @@
 //! - [`multicast`]: groups, and what is sent to them.
 //! - [`listing`]: which sockets there are.
 //!
-//! Locks: the names, then one socket; never two sockets at once.
+//! Locks: choosing a port of AF_NETLINK, the names, then one socket; never two sockets at once.
 
 pub mod addr;
 pub mod collect;
@@ -31,7 +31,7 @@ pub mod transfer;
 
 use crate::fail::{Denial, Fail, SysResult};
 use crate::ipc::sysv::Counter;
-use crate::sync::{Level, Lock};
+use crate::sync::{Guard, Level, Lock};
 use crate::task::userns::UserNs;
 use addr::Addr;
 use collect::Flight;
@@ -113,6 +113,7 @@ pub struct Net {
     lo: Lock<Arc<Lo>>,
     names: Lock<Names>,
     all: Lock<All>,
+    choosing: Lock<()>,
     paths: Arc<Paths>,
 }
 
@@ -151,6 +152,7 @@ impl Net {
             lo: Lock::new(Level::Field, Arc::new(lo)),
             names: Lock::new(Level::Inode, Names { next: FIRST_PORT, ..Names::default() }),
             all: Lock::new(Level::Inode, All::default()),
+            choosing: Lock::new(Level::Dir, ()),
             paths,
         }
     }
@@ -215,9 +217,13 @@ impl Net {
         self.all.lock().list.iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// Held while an AF_NETLINK socket gets a port number.
+    fn choosing(&self) -> Guard<'_, ()> {
+        self.choosing.lock()
+    }
+
     /// A port number for an AF_NETLINK socket: the process's id first, as Linux does, then others that no process has.
-    pub fn netlink_port(&self, pid: i32) -> u32 {
-        let taken: Vec<u32> = self.sockets().iter().filter_map(|s| s.netlink_port()).collect();
+    fn free_port(&self, pid: i32, taken: &[u32]) -> u32 {
         let own = u32::try_from(pid).unwrap_or(0);
         let mut all = self.all.lock();
         if own != 0 && !taken.contains(&own) {

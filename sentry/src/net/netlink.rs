@@ -4,7 +4,7 @@
 use super::addr::{Addr, array};
 use super::control::Ancillary;
 use super::listing;
-use super::socket::{MESSAGES, Message, Socket, State};
+use super::socket::{MESSAGES, Message, ROOM, Socket, State, wait_until};
 use super::{Net, route};
 use crate::cx::Cx;
 use crate::fail::SysResult;
@@ -170,6 +170,33 @@ fn groups_of(protocol: i32) -> u32 {
 /// From the kernel itself.
 const KERNEL: Ucred = Ucred { pid: 0, uid: 0, gid: 0 };
 
+/// How a message came.
+#[derive(Clone, Copy)]
+enum Way {
+    /// Of the kernel; what has no room is lost.
+    Kernel,
+    /// Part of a list that the kernel was asked for.
+    List,
+    /// To a group; what has no room is lost.
+    Group,
+    /// To a port, whose sender waits for room.
+    Port,
+}
+
+/// The group has been told.
+#[derive(Default)]
+struct Told(bool);
+
+impl Addr {
+    /// One message goes to one group, the lowest of those that are named.
+    fn of_one_group(self) -> Addr {
+        match self {
+            Addr::Netlink(port, groups) => Addr::Netlink(port, groups & groups.wrapping_neg()),
+            other => other,
+        }
+    }
+}
+
 impl Socket {
     /// The port number of a bound AF_NETLINK socket.
     pub fn netlink_port(&self) -> Option<u32> {
@@ -187,7 +214,21 @@ impl Socket {
         if let Some(port) = self.netlink_port() {
             return port;
         }
-        let port = self.net.netlink_port(cx.task.shown(cx.task.process.pid));
+        // Dropped without the lock: one may be the last to hold its socket.
+        let sockets;
+        let _choosing = self.net.choosing();
+        sockets = self.net.sockets();
+        self.choose_port(cx, &sockets)
+    }
+
+    /// Likewise, while nobody else chooses one.
+    fn choose_port(&self, cx: &Cx, sockets: &[Arc<Socket>]) -> u32 {
+        if let Some(port) = self.netlink_port() {
+            return port;
+        }
+        let taken: Vec<u32> =
+            sockets.iter().filter(|s| s.protocol == self.protocol).filter_map(|s| s.netlink_port()).collect();
+        let port = self.net.free_port(cx.task.shown(cx.task.process.pid), &taken);
         let mut state = self.state.lock();
         state.local = Addr::Netlink(port, state.first_groups());
         port
@@ -198,13 +239,16 @@ impl Socket {
     /// # Errors
     /// EADDRINUSE; EINVAL: it has another port.
     pub fn bind_netlink(&self, cx: &Cx, port: u32, groups: u32) -> SysResult<()> {
+        let sockets;
+        let _choosing = self.net.choosing();
+        sockets = self.net.sockets();
         let port = match (self.netlink_port(), port) {
             (Some(own), _) if own != port => return Err(Errno::EINVAL.into()),
             (Some(own), _) => own,
-            (None, 0) => self.net.netlink_port(cx.task.shown(cx.task.process.pid)),
+            (None, 0) => self.choose_port(cx, &sockets),
             (None, _) => {
                 let taken = |s: &Arc<Socket>| s.protocol == self.protocol && s.netlink_port() == Some(port);
-                if self.net.sockets().iter().any(taken) {
+                if sockets.iter().any(taken) {
                     return Err(Errno::EADDRINUSE.into());
                 }
                 port
@@ -241,7 +285,7 @@ impl Socket {
         memberships.map_or(Vec::new(), |bits| bits.to_le_bytes().iter().copied().take(words * 4).collect())
     }
 
-    /// connect(2) of AF_NETLINK: where to send; the socket gets a port.
+    /// connect(2) of AF_NETLINK: where to send, from now on without being asked for the right to; the socket gets a port.
     ///
     /// # Errors
     /// EPERM.
@@ -249,7 +293,7 @@ impl Socket {
         self.check_target(cx, &to)?;
         self.own_port(cx);
         let mut state = self.state.lock();
-        state.remote = to;
+        state.remote = to.of_one_group();
         state.connected = true;
         Ok(())
     }
@@ -262,55 +306,98 @@ impl Socket {
     }
 
     /// Sends to the kernel, whose answers go into the own inbox, to the socket with a port, or to those in a group.
-    pub(super) fn send_netlink(&self, cx: &Cx, data: &[u8], to: Option<Addr>) -> SysResult<usize> {
-        let remote = to.unwrap_or_else(|| self.state.lock().remote.clone());
-        self.check_target(cx, &remote)?;
+    pub(super) fn send_netlink(
+        &self,
+        cx: &mut Cx,
+        data: &[u8],
+        to: Option<Addr>,
+        nonblocking: bool,
+    ) -> SysResult<usize> {
+        if let Some(to) = &to {
+            self.check_target(cx, to)?;
+        }
+        let remote = to.unwrap_or_else(|| self.state.lock().remote.clone()).of_one_group();
         let (to, groups) = if let Addr::Netlink(port, groups) = remote { (port, groups) } else { (0, 0) };
         let port = self.own_port(cx);
+        if data.len() > self.send_buffer().unwrap_or(ROOM).saturating_sub(32) {
+            return Err(Errno::EMSGSIZE.into());
+        }
         if to == 0 && groups == 0 {
             answer(cx, self, port, data);
             return Ok(data.len());
         }
         let sender = super::control::sender(cx);
         let message = || Message::of_netlink(data.to_vec(), Addr::Netlink(port, groups), sender);
-        let others = self.net.sockets();
-        let others = others.iter().filter(|s| s.family == AF_NETLINK && s.protocol == self.protocol);
-        for other in others.clone().filter(|s| !std::ptr::eq(&raw const ***s, self)) {
-            if other.state.lock().first_groups() & groups != 0 {
-                other.take_netlink(message(), false);
+        let all = self.net.sockets();
+        let others = || all.iter().filter(|s| s.family == AF_NETLINK && s.protocol == self.protocol);
+        // Told once, however often it waits for the other.
+        if groups != 0 && !std::mem::take(&mut cx.state::<Told>().0) {
+            let itself = |s: &Socket| std::ptr::eq(s, self) || to != 0 && s.netlink_port() == Some(to);
+            for other in others().filter(|s| !itself(s)) {
+                if other.state.lock().first_groups() & groups != 0 {
+                    other.take_netlink(data.len(), message, Way::Group);
+                }
             }
         }
-        match others.clone().find(|s| s.netlink_port() == Some(to)) {
-            _ if to == 0 => answer(cx, self, port, data),
-            None => return Err(Errno::ECONNREFUSED.into()),
-            Some(other) if !other.take_netlink(message(), false) => return Err(Errno::EAGAIN.into()),
-            Some(_) => {}
+        if to == 0 {
+            answer(cx, self, port, data);
+            return Ok(data.len());
         }
-        Ok(data.len())
+        let other = others().find(|s| s.netlink_port() == Some(to)).ok_or(Errno::ECONNREFUSED)?;
+        let (elsewhere, wait) = {
+            let elsewhere = match other.state.lock() {
+                state if state.connected => !matches!(state.remote, Addr::Netlink(from, _) if from == port),
+                _ => false,
+            };
+            (elsewhere, self.state.lock().send_wait)
+        };
+        if elsewhere {
+            return Err(Errno::ECONNREFUSED.into());
+        }
+        cx.wait_on(&other.queue, Ready::OUT);
+        if other.take_netlink(data.len(), message, Way::Port) {
+            return Ok(data.len());
+        }
+        if nonblocking {
+            return Err(Errno::EAGAIN.into());
+        }
+        cx.state::<Told>().0 = groups != 0;
+        wait_until(cx, wait)
     }
 
     /// Takes a message of the kernel, if there is room; `list`: even if there is none. Whether it did.
     pub fn take_from_kernel(&self, data: Vec<u8>, list: bool) -> bool {
-        self.take_netlink(Message::of_netlink(data, Addr::Netlink(0, 0), KERNEL), list)
+        let way = if list { Way::List } else { Way::Kernel };
+        self.take_netlink(data.len(), || Message::of_netlink(data, Addr::Netlink(0, 0), KERNEL), way)
     }
 
-    fn take_netlink(&self, message: Message, list: bool) -> bool {
+    /// Takes a message of so many bytes, made if there is room. Whether it did.
+    fn take_netlink(&self, len: usize, message: impl FnOnce() -> Message, way: Way) -> bool {
         let taken = {
             let mut state = self.state.lock();
-            let (len, charge) = (message.data.len(), self.charge(message.data.len()));
-            let fits = state.charged <= self.room(&state, None) && state.inbox.len() < MESSAGES || list;
-            if fits && crate::memory::room_for(len as u64) {
+            let (charge, room) = (self.charge(len), self.room(&state, None));
+            let fits = match way {
+                Way::List => true,
+                _ if state.congested || state.inbox.len() >= MESSAGES => false,
+                Way::Group => state.charged <= room,
+                Way::Kernel | Way::Port => {
+                    state.inbox.is_empty() || state.charged.saturating_add(charge) <= room
+                }
+            };
+            let taken = fits && crate::memory::room_for(len as u64);
+            if taken {
                 state.bytes = state.bytes.saturating_add(len);
                 state.charged = state.charged.saturating_add(charge);
-                state.inbox.push_back(message);
-                true
-            } else {
-                // A reader that does not read loses messages (netlink(7)).
-                if state.options.get(&(SOL_NETLINK, NETLINK_NO_ENOBUFS)).is_none_or(|no| *no == 0) {
+                state.inbox.push_back(message());
+            } else if !matches!(way, Way::Port) {
+                state.drops = state.drops.saturating_add(1);
+                // A reader that does not read loses messages, until it has read all that there is (netlink(7)).
+                let silent = state.options.get(&(SOL_NETLINK, NETLINK_NO_ENOBUFS)).is_some_and(|no| *no != 0);
+                if !silent && !std::mem::replace(&mut state.congested, true) {
                     state.error = Some(Errno::ENOBUFS);
                 }
-                false
             }
+            taken
         };
         self.queue.wake(Ready::IN | Ready::RDNORM);
         taken

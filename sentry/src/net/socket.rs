@@ -169,6 +169,10 @@ pub struct State {
     pub(super) groups: Vec<IpAddr>,
     /// Those of AF_NETLINK, a bit each; None: it never was in any.
     pub(super) memberships: Option<u64>,
+    /// Of AF_NETLINK: messages were lost, and there are some to read yet.
+    pub(super) congested: bool,
+    /// How many were lost.
+    pub(super) drops: u32,
     /// Whether bind(2) named address and port.
     pub chosen: (bool, bool),
     /// IP_MULTICAST_IF by an address.

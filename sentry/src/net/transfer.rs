@@ -26,6 +26,8 @@ pub struct Received {
     pub count: usize,
     /// The datagram's whole length (the count for streams).
     pub whole: usize,
+    /// Less than it was (MSG_TRUNC).
+    pub cut: bool,
     /// Who sent it.
     pub from: Addr,
     /// Rights and credentials.
@@ -42,6 +44,7 @@ impl Received {
         Received {
             count: 0,
             whole: 0,
+            cut: false,
             from: Addr::Unnamed,
             ancillary: Ancillary::default(),
             time: None,
@@ -237,7 +240,7 @@ impl Socket {
     ) -> SysResult<usize> {
         // What a reader has lost is the reader's affair.
         if self.family == AF_NETLINK && flags & MSG_OOB == 0 {
-            return self.send_netlink(cx, data, to.map(|(addr, _)| addr));
+            return self.send_netlink(cx, data, to.map(|(addr, _)| addr), nonblocking);
         }
         let stream = self.kind == Kind::Stream;
         let counts = stream && !nonblocking && flags & MSG_OOB == 0;
@@ -599,12 +602,14 @@ impl Socket {
                 to.copy_from_slice(from);
             }
             got.count += part;
-            got.whole += match (stream, self.family) {
+            // UDP tells the whole length, from wherever it is looked at; and of a part, unless more was asked for, that it is one.
+            let udp = !stream && matches!(self.family, AF_INET | AF_INET6);
+            got.whole += match (stream, udp) {
                 (true, _) => part,
-                // UDP tells the whole length, from wherever it is looked at.
-                (false, AF_INET | AF_INET6) if flags & MSG_TRUNC != 0 => message.data.len(),
-                (false, _) => bytes.len(),
+                (false, true) => message.data.len(),
+                (false, false) => bytes.len(),
             };
+            got.cut = if udp { room <= bytes.len() && part < message.data.len() } else { part < bytes.len() };
             got.from = message.from.clone();
             got.ancillary.creds = message.ancillary.creds;
             got.ancillary.ip = message.ancillary.ip;
@@ -637,13 +642,14 @@ impl Socket {
                 break;
             }
         }
+        state.congested &= !state.inbox.is_empty();
         if let Some(off) = off {
             let udp = !stream && self.family != AF_UNIX;
             let moved = match (peek, udp) {
                 (true, true) if flags & MSG_TRUNC != 0 => off.saturating_add(got.whole),
                 (true, _) => off.saturating_add(got.count),
-                (false, true) => off.saturating_sub(got.count),
-                (false, false) => off.saturating_sub(got.whole),
+                (false, true) if flags & MSG_TRUNC == 0 => off.saturating_sub(got.count),
+                (false, _) => off.saturating_sub(got.whole),
             };
             let moved = i32::try_from(moved).unwrap_or(i32::MAX);
             state.options.insert((SOL_SOCKET, SO_PEEK_OFF), moved);

@@ -255,7 +255,7 @@ fn receive_header(cx: &mut Cx, fd: Fd, at: u64, flags: i32) -> SysResult {
     if got.error.is_some() {
         header.msg_flags |= MSG_ERRQUEUE;
     }
-    if got.whole > got.count {
+    if got.cut {
         header.msg_flags |= MSG_TRUNC;
     }
     if header.msg_name != 0 {
