@@ -2,6 +2,7 @@
 
 use crate::fail::{Block, Fail, Restart, SysResult};
 use crate::kernel::Kernel;
+use crate::results::Results;
 use crate::run::Call;
 use crate::task::Task;
 use crate::vfs::file::File;
@@ -28,6 +29,8 @@ pub struct Cx<'a> {
     /// Where the time that is left is written when a signal ends the wait.
     pub(crate) left: Option<Left>,
     port: Option<&'a mut dyn Port>,
+    /// Without a port: where results wait for the call's end.
+    pub(crate) results: Option<&'a mut Results>,
 }
 
 /// A timeout that the kernel changes to what is left of it.
@@ -41,7 +44,7 @@ pub(crate) enum Left {
 
 impl<'a> Cx<'a> {
     pub(crate) fn new(task: &'a Arc<Task>, call: &'a mut Call, port: Option<&'a mut dyn Port>) -> Self {
-        Cx { task, call, rwf: 0, room: usize::MAX, left: None, port }
+        Cx { task, call, rwf: 0, room: usize::MAX, left: None, port, results: None }
     }
 
     /// The kernel.
@@ -105,7 +108,10 @@ impl<'a> Cx<'a> {
         }
         match &mut self.port {
             Some(port) => port.read_mem(addr, buf)?,
-            None => self.task.space().read(addr, buf)?,
+            None => {
+                self.write_results();
+                self.task.space().read(addr, buf)?;
+            }
         }
         Ok(())
     }
@@ -125,9 +131,22 @@ impl<'a> Cx<'a> {
                     port.write_mem(addr, data)?;
                 }
             }
-            None => self.task.space().write(addr, data)?,
+            None => {
+                let task = self.task;
+                if !self.results.as_mut().is_some_and(|results| results.put(task, addr, data)) {
+                    self.write_results();
+                    task.space().write(addr, data)?;
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Without a port: what waits for the call's end is written before anything else is looked at.
+    fn write_results(&mut self) {
+        if let Some(results) = &mut self.results {
+            results.write(self.task);
+        }
     }
 
     /// Reads as much as is accessible, at least one byte.
@@ -140,7 +159,10 @@ impl<'a> Cx<'a> {
         }
         let result = match &mut self.port {
             Some(port) => port.read_mem(addr, buf),
-            None => self.task.space().read(addr, buf),
+            None => {
+                self.write_results();
+                self.task.space().read(addr, buf)
+            }
         };
         match result {
             Ok(()) => Ok(buf.len()),

@@ -21,6 +21,7 @@ pub mod ptrace;
 mod random;
 pub mod reactor;
 pub mod report;
+mod results;
 pub mod run;
 pub mod seccomp;
 pub mod signal;

@@ -3,6 +3,7 @@
 use crate::cx::Cx;
 use crate::fail::{Fail, Restart, SysResult};
 use crate::ptrace::{stop, watch};
+use crate::results::Results;
 use crate::seccomp::judge::judge;
 use crate::signal::deliver::{self, Outcome};
 use crate::task::{Task, coredump};
@@ -95,7 +96,7 @@ impl TaskSink for Task {
         let begun = ticks::read();
         let verdict = on_event(&task, event, port);
         task.served.fetch_add(ticks::since(begun), Relaxed);
-        drain();
+        do_later();
         verdict
     }
 
@@ -229,10 +230,16 @@ enum Tried {
     Exit,
 }
 
-fn attempt(task: &Arc<Task>, call: &mut Call, mut port: Option<&mut dyn Port>) -> Tried {
+fn attempt(
+    task: &Arc<Task>,
+    call: &mut Call,
+    mut port: Option<&mut dyn Port>,
+    mut results: Option<&mut Results>,
+) -> Tried {
     loop {
         task.waiter.arm();
         let mut cx = Cx::new(task, call, port.as_mut().map(|p| &mut **p as &mut dyn Port));
+        cx.results = results.as_deref_mut();
         let result = handle(&mut cx);
         if task.is_dead() {
             return Tried::Exit;
@@ -318,7 +325,7 @@ fn attempt_with_port(task: &Arc<Task>, call: &mut Call, port: &mut dyn Port) -> 
                 Err(_) => return gone(task, call),
             }
         }
-        let tried = attempt(task, call, Some(&mut *port));
+        let tried = attempt(task, call, Some(&mut *port), None);
         if !matches!(tried, Tried::Traced) {
             return after(task, call, port, tried);
         }
@@ -486,17 +493,23 @@ fn resume(task: &Arc<Task>) {
         return;
     }
     disarm_timer(task, &mut call);
-    match attempt(task, &mut call, None) {
-        Tried::Parked => {}
+    let mut results = Results::new(task, &call);
+    let tried = attempt(task, &mut call, None, Some(&mut results));
+    match tried {
         Tried::Ended(Ended::Value(value)) if !deliver::pending(task) && !task.tracing.is_traced() => {
             call.in_call = false;
             task.waiter.disarm();
             task.kernel.report.trace_leave(task, &call, Some(value));
             call.over();
             // Before the lock goes: an Again that waits for it must find the value in rax.
-            task.control().finish(value);
+            task.control().finish_with(value, results.pieces());
             drop(call);
+            return;
         }
+        _ => results.write(task),
+    }
+    match tried {
+        Tried::Parked => {}
         Tried::Ended(ended) => {
             task.waiter.disarm();
             call.ended = Some(ended);

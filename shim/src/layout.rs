@@ -258,6 +258,8 @@ pub struct Call {
 pub const POLLED: u32 = 1;
 /// The call blocks, most often not for long: let others have the processor.
 pub const PARKED: u32 = 2;
+/// Of [`Slot::blocks_second`]: whatever the argument is.
+pub const ANY: u32 = u32::MAX;
 
 /// Control words of one task. Written by its shim, except the `rsp_` lines, `calls` and `start_` words.
 #[repr(C, align(64))]
@@ -280,7 +282,13 @@ pub struct Slot {
     pub rsp_fs: AtomicU64,
     /// New GS base.
     pub rsp_gs: AtomicU64,
-    pad0: [AtomicU64; 2],
+    /// A call that most often blocks: its number + 1 (0: none), its second argument unless [`ANY`], and its first one. Who makes it
+    /// lets others have the processor at once, as if it were [`PARKED`] already.
+    pub blocks_nr: AtomicU32,
+    /// See there.
+    pub blocks_second: AtomicU32,
+    /// See there.
+    pub blocks_first: AtomicU64,
 
     /// Number of the request.
     pub req_seq: AtomicU32,

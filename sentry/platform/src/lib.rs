@@ -182,6 +182,10 @@ pub trait TaskSink: Send + Sync {
     /// time. Must not sleep for long.
     fn event(&self, event: Event, port: &mut dyn Port) -> Verdict;
 
+    /// The task has its answer to the last event: what the event set off for others is to be done now. Called on the same thread,
+    /// with no lock held, before any other event.
+    fn settle(&self) {}
+
     /// The host thread or process died without a [`Verdict::Exit`]: `signal` is what killed it (usually
     /// SIGKILL: out of memory, or the platform killed a guest that broke its shim). No event follows.
     fn gone(&self, signal: i32);
@@ -377,6 +381,17 @@ pub trait TaskControl: Send + Sync {
     /// kicked: the sink then gets [`Event::Interrupted`], or [`Event::Again`] whose port has the value in rax
     /// from when this returns.
     fn finish(&self, value: i64);
+
+    /// Whether writes to the task's memory may come with the end of a parked call of this number ([`finish_with`](Self::finish_with)).
+    fn takes_results(&self, _nr: u32) -> bool {
+        false
+    }
+
+    /// As [`finish`](Self::finish), with writes to the task's memory, which are made before guest code goes on: see
+    /// [`Port::leave_write`]. Only of a call that [`takes_results`](Self::takes_results) says yes to.
+    fn finish_with(&self, value: i64, _results: &[(u64, Vec<u8>)]) {
+        self.finish(value);
+    }
 
     /// Makes the task's sink run on its own worker: [`Event::Again`] if it is parked, [`Event::Interrupted`] if it
     /// runs guest code, at once after its next verdict if an event is being handled. Coalesces, never lost.

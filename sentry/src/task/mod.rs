@@ -400,8 +400,12 @@ impl Task {
     /// Whether what a call writes to the task's memory may get there on the task's way back. Not if somebody looks
     /// at it before.
     pub(crate) fn leaves(&self, port: &dyn platform::Port, addr: u64, len: usize) -> bool {
-        port.may_leave(len)
-            && !self.kernel.report.traces()
+        port.may_leave(len) && self.may_wait(addr, len)
+    }
+
+    /// Whether what a call writes there may be written when the call ends, as far as the task is concerned.
+    pub(crate) fn may_wait(&self, addr: u64, len: usize) -> bool {
+        !self.kernel.report.traces()
             && !self.tracing.is_traced()
             && self.mm().layout.glance(|layout| layout.plain(addr, len)) == Some(true)
     }
@@ -543,6 +547,10 @@ impl TaskSink for Sink {
             Some(task) => task.event(event, port),
             None => Verdict::Exit,
         }
+    }
+
+    fn settle(&self) {
+        crate::run::drain();
     }
 
     fn gone(&self, signal: i32) {

@@ -138,6 +138,18 @@ lz_post:
 lz_posted:
     lea r11d, [rcx + 1]
     mov ecx, {spins}
+    # What most often blocks does not wait to be told.
+    mov eax, gs:[{nr}]
+    inc eax
+    cmp gs:[{blocks_nr}], eax
+    jne 2f
+    cmp gs:[{blocks_first}], rdi
+    jne 2f
+    mov eax, gs:[{blocks_second}]
+    cmp eax, {any}
+    je 7f
+    cmp eax, esi
+    je 7f
 2:
     cmp gs:[{rsp_seq}], r11d
     je 5f

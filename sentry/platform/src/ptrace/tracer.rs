@@ -282,7 +282,11 @@ impl Tracer {
         let mut port = PtracePort::new(self, task, tid, space, stopped);
         loop {
             // What a sink that panics left half done is behind its own locks; its task does not go on.
-            let handled = catch_unwind(AssertUnwindSafe(|| task.sink.event(event, &mut port)));
+            let handled = catch_unwind(AssertUnwindSafe(|| {
+                let verdict = task.sink.event(event, &mut port);
+                task.sink.settle();
+                verdict
+            }));
             let mut st = task.lock();
             if let Some(signal) = port.lost {
                 st.run = Run::Done;

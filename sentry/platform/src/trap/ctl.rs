@@ -188,6 +188,7 @@ impl Ctl {
         let (at, len) = xstate.unwrap_or((0, 0));
         // Requests are counted on from the last thread's: what that one left done stays done.
         slot.polling.store(0, Relaxed);
+        slot.blocks_nr.store(0, Relaxed);
         slot.rsp_close.store(0, Relaxed);
         slot.start_xstate.store(at, Relaxed);
         slot.start_xstate_len.store(len, Relaxed);

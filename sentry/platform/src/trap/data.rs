@@ -76,6 +76,11 @@ fn form(request: &SyscallRequest) -> Form {
     known.copied().unwrap_or_default()
 }
 
+/// Whether the results of a native call of this number may travel.
+pub fn takes_results(nr: u32) -> bool {
+    FORMS.get(nr as usize).is_some_and(|form| form.writes)
+}
+
 /// Bytes that came with a request.
 #[derive(Debug, Default)]
 pub struct Carried {
@@ -144,6 +149,11 @@ impl Left {
     /// Nothing yet, of a request.
     pub fn new(request: &SyscallRequest) -> Left {
         Left { able: form(request).writes, ..Left::default() }
+    }
+
+    /// Nothing yet, of a call that [`takes_results`].
+    pub fn able() -> Left {
+        Left { able: true, ..Left::default() }
     }
 
     /// Has the processor fetch the place for the first of them, to write to it.

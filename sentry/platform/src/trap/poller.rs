@@ -111,6 +111,54 @@ struct Hot {
     parked: bool,
     /// It may not run on the poller's processor.
     confined: bool,
+    guess: Guess,
+}
+
+/// A call by what it waits for: number, first argument, and second one where the first does not say enough.
+type Key = (u32, u64, u32);
+
+/// Foretells which call of a task blocks, so that its shim need not wait to be told: who else wants the processor
+/// has it while the poller looks at the call.
+#[derive(Default)]
+struct Guess {
+    key: Key,
+    sure: u32,
+    told: bool,
+}
+
+impl Guess {
+    /// So often the same call must have blocked, and so much more counts.
+    const SURE: (u32, u32) = (3, 8);
+
+    fn key(request: &SyscallRequest) -> Key {
+        let [first, second, ..] = request.args;
+        let wide = i64::from(request.nr) != libc::SYS_futex;
+        (request.nr, first, if wide { layout::ANY } else { second as u32 })
+    }
+
+    /// A call came, and blocked or not.
+    fn learn(&mut self, words: &layout::Slot, key: Key, blocked: bool) {
+        if !blocked {
+            if key != self.key || self.sure == 0 {
+                return;
+            }
+            self.sure /= 2;
+        } else if key == self.key {
+            self.sure = (self.sure + 1).min(Self::SURE.1);
+        } else if self.sure > 0 {
+            self.sure -= 1;
+        } else {
+            self.key = key;
+        }
+        let tell = self.sure >= Self::SURE.0;
+        if tell != self.told {
+            self.told = tell;
+            let (nr, first, second) = self.key;
+            words.blocks_first.store(first, Relaxed);
+            words.blocks_second.store(second, Relaxed);
+            words.blocks_nr.store(if tell { nr.wrapping_add(1) } else { 0 }, Relaxed);
+        }
+    }
 }
 
 /// Whether hot tasks may stay hot while they block.
@@ -396,11 +444,15 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
                 it.bind.words().polling.store(layout::POLLED, SeqCst);
                 pairs.won();
             }
-            let after = serve(it);
+            let mut key = None;
+            let after = serve(it, &mut key);
             turn = hostcalls::tsc();
             it.last = turn;
             it.calls = it.calls.saturating_add(1);
             calls += 1;
+            if let Some(key) = key.filter(|_| it.confined) {
+                it.guess.learn(it.bind.words(), key, after == After::Parked);
+            }
             match after {
                 After::On => {}
                 After::Parked if it.confined && pairs.open(turn) => {
@@ -481,7 +533,16 @@ fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, place: &mut Option<usize>) {
         words.polling.store(layout::POLLED, SeqCst);
         // A request made before this is most often at the doorbell by now, and the worker's.
         let seen = words.req_seq.load(SeqCst);
-        hot.push(Hot { task, bind, seen, last: hostcalls::tsc(), calls: 0, parked: false, confined });
+        hot.push(Hot {
+            task,
+            bind,
+            seen,
+            last: hostcalls::tsc(),
+            calls: 0,
+            parked: false,
+            confined,
+            guess: Guess::default(),
+        });
     }
 }
 
@@ -493,6 +554,7 @@ fn single(processor: usize) -> CpuSet {
 
 /// A task is hot no more. Its shim sees the flag and rings.
 fn cool(rt: &Runtime, it: &Hot, pause: bool) {
+    it.bind.words().blocks_nr.store(0, Relaxed);
     it.bind.words().polling.store(0, SeqCst);
     if it.confined {
         rt.processors.release(it.bind.tid.load(Relaxed) as i32);
@@ -511,7 +573,7 @@ fn cool(rt: &Runtime, it: &Hot, pause: bool) {
 }
 
 /// Serves one request.
-fn serve(it: &mut Hot) -> After {
+fn serve(it: &mut Hot, key: &mut Option<Key>) -> After {
     let task = &it.task;
     let Some(mut st) = task.try_lock() else { return After::On };
     if !Arc::ptr_eq(&st.bind, &it.bind) || st.run == Run::Done || (st.run == Run::Parked && !st.ringing) {
@@ -528,7 +590,10 @@ fn serve(it: &mut Hot) -> After {
         return After::On;
     }
     let (request, carried, light) = match ctl::decode(it.bind.words()) {
-        Request::Light(request, carried) => (request, carried, true),
+        Request::Light(request, carried) => {
+            *key = Some(Guess::key(&request));
+            (request, carried, true)
+        }
         // A site that is to be rewritten is the worker's.
         Request::Syscall(..) if is_due(it) => return After::Off,
         Request::Syscall(request, carried) => (request, carried, false),
@@ -560,8 +625,15 @@ pub fn serve_light(
     serve_with(task, bind, port, event);
 }
 
-/// Gives an event to the sink without a full port and carries out the verdict; the task is being handled.
-fn serve_with(task: &Arc<Task>, bind: &Arc<Binding>, mut port: TrapPort<'_>, event: Event) -> After {
+/// Gives an event to the sink without a full port and carries out the verdict; the task is being handled. Those whom it wakes come
+/// after it: it goes on meanwhile.
+fn serve_with(task: &Arc<Task>, bind: &Arc<Binding>, port: TrapPort<'_>, event: Event) -> After {
+    let after = answer(task, bind, port, event);
+    task.settle();
+    after
+}
+
+fn answer(task: &Arc<Task>, bind: &Arc<Binding>, mut port: TrapPort<'_>, event: Event) -> After {
     let verdict = task.deliver(event, &mut port);
     let mut st = task.lock();
     if let Some(signal) = st.dead {

@@ -4,10 +4,11 @@
 //! was woken by the doorbell, or the poller, which saw the request in the shared area. A doorbell that arrives
 //! while the poller handles or has parked the request is kept, and answered together with the request.
 
+use super::data::{self, Left};
 use super::port::TrapPort;
 use super::process::{Binding, Process};
 use super::{Runtime, poller, worker};
-use crate::{Event, NewTask, OWN_CALLS, Regs, TaskControl, TaskSink, Verdict, hostcalls};
+use crate::{Event, NewTask, OWN_CALLS, Regs, Space, TaskControl, TaskSink, Verdict, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::AsFd;
@@ -229,6 +230,12 @@ impl Task {
         })
     }
 
+    /// Has the sink do for others what its last event set off.
+    pub fn settle(&self) {
+        let _starts = worker::Starts::hold();
+        let _ = catch_unwind(AssertUnwindSafe(|| self.sink.settle()));
+    }
+
     /// Sets where the task is and keeps count of the tasks that want a processor.
     pub fn set_run(&self, st: &mut State, run: Run) {
         match (st.run.is_busy(), run.is_busy()) {
@@ -323,6 +330,25 @@ impl Task {
     }
 }
 
+/// Writes results to a task's memory. What cannot be written any more is no loss: its memory has gone since it was looked at.
+fn write(bind: &Binding, results: &[(u64, Vec<u8>)]) {
+    for (addr, data) in results {
+        let _ = bind.process.write(*addr, data);
+    }
+}
+
+/// Leaves results to a task's shim; false if there are none, or too many.
+fn leave(bind: &Binding, results: &[(u64, Vec<u8>)]) -> bool {
+    let mut left = Left::able();
+    for (addr, data) in results {
+        if !left.room(data.len()) {
+            return false;
+        }
+        left.put(&bind.process.ctl, bind.slot, *addr, data);
+    }
+    left.close(&bind.process.ctl, bind.slot)
+}
+
 impl TaskControl for Task {
     fn start(&self) {
         if self.begun.swap(true, Relaxed) {
@@ -338,6 +364,14 @@ impl TaskControl for Task {
     }
 
     fn finish(&self, value: i64) {
+        self.finish_with(value, &[]);
+    }
+
+    fn takes_results(&self, nr: u32) -> bool {
+        data::takes_results(nr)
+    }
+
+    fn finish_with(&self, value: i64, results: &[(u64, Vec<u8>)]) {
         let mut st = self.lock();
         match st.run {
             Run::Parked if !st.ringing => {
@@ -345,15 +379,26 @@ impl TaskControl for Task {
                 self.rt.poller.woken(self, &mut st);
                 let reply = match st.kept.take() {
                     Some(mut kept) => {
+                        write(&st.bind, results);
                         kept.set_rax(value);
                         kept.store(&st.bind);
                         Reply::Regs
                     }
-                    None => Reply::Return(value),
+                    None if !st.calls_first && leave(&st.bind, results) => Reply::Data(value),
+                    None => {
+                        write(&st.bind, results);
+                        Reply::Return(value)
+                    }
                 };
+                // Its next request has nothing to do with this wait.
+                let polling = &st.bind.words().polling;
+                let _ = polling.compare_exchange(layout::PARKED, layout::POLLED, SeqCst, Relaxed);
                 self.reply(&mut st, reply);
             }
-            Run::Parked | Run::Handling => st.early = Some(value),
+            Run::Parked | Run::Handling => {
+                write(&st.bind, results);
+                st.early = Some(value);
+            }
             _ => {}
         }
     }

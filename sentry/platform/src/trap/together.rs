@@ -7,13 +7,15 @@ use rustix::thread::CpuSet;
 /// The processors that the sentry may use.
 pub struct Processors {
     all: CpuSet,
+    count: usize,
 }
 
 impl Processors {
     /// Those of the calling thread.
     pub fn new() -> Processors {
         // Without an answer there is nothing to choose from.
-        Processors { all: rustix::thread::sched_getaffinity(None).unwrap_or_default() }
+        let all = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+        Processors { all, count: all.count() as usize }
     }
 
     /// The set.
@@ -23,7 +25,7 @@ impl Processors {
 
     /// How many.
     pub fn count(&self) -> usize {
-        self.all.count() as usize
+        self.count
     }
 
     /// Keeps the calling thread where it is until the value is dropped, and a forker there, as well as what it makes.

@@ -462,6 +462,7 @@ enum Turn {
 fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> Turn {
     loop {
         let verdict = task.deliver(event, &mut port);
+        task.settle();
         let mut st = task.lock();
         if let Some(signal) = st.dead.or(port.lost()) {
             task.set_run(&mut st, Run::Done);
