@@ -171,6 +171,12 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// What travelled with the call of the word at `addr`, which its task read after its last call had ended.
+    pub(crate) fn known_u32(&mut self, addr: u64) -> Option<u32> {
+        let known = self.port.as_mut()?.known(addr).get(..4)?;
+        Some(u32::from_le_bytes(known.try_into().ok()?))
+    }
+
     /// Reads one ABI value.
     ///
     /// # Errors

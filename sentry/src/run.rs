@@ -2,6 +2,7 @@
 
 use crate::cx::Cx;
 use crate::fail::{Fail, Restart, SysResult};
+use crate::ipc::futex;
 use crate::ptrace::{stop, watch};
 use crate::results::Results;
 use crate::seccomp::judge::judge;
@@ -95,6 +96,10 @@ impl TaskSink for Task {
         let Some(task) = self.me() else { return Verdict::Exit };
         let begun = ticks::read();
         let verdict = on_event(&task, event, port);
+        // Who is parked may have gone on already.
+        if verdict != Verdict::Park {
+            task.wakes_seen.store(futex::wakes(), Relaxed);
+        }
         task.served.fetch_add(ticks::since(begun), Relaxed);
         do_later();
         verdict
@@ -502,6 +507,7 @@ fn resume(task: &Arc<Task>) {
             task.kernel.report.trace_leave(task, &call, Some(value));
             call.over();
             // Before the lock goes: an Again that waits for it must find the value in rax.
+            task.wakes_seen.store(futex::wakes(), Relaxed);
             task.control().finish_with(value, results.pieces());
             drop(call);
             return;

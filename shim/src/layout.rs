@@ -87,6 +87,11 @@ pub const DATA_COUNTED: u8 = 8;
 pub const DATA_OF_LOCK: u8 = 0x20;
 /// Commands of fcntl(2) with a struct flock: F_GETLK, F_SETLK, F_SETLKW, and those of open file descriptions.
 pub const LOCK_COMMANDS: u64 = 0b111 << 5 | 0b111 << 36;
+/// Further bit: only if the argument behind says that futex(2) is to wait. A gate reads the word in one step; the signal handler
+/// leaves it to the sentry.
+pub const DATA_OF_WAIT: u8 = 0x40;
+/// FUTEX_WAIT_BITSET; FUTEX_WAIT is 0.
+pub const FUTEX_WAIT_BITSET: u32 = 9;
 /// Further bit: it is a string, which travels in whole aligned words up to the one with its end.
 pub const DATA_STRING: u8 = 0x10;
 

@@ -4,9 +4,10 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::ipc::futex::pi::LockWord;
-use crate::ipc::futex::{Places, Word};
+use crate::ipc::futex::{Places, Seen, Word};
 use crate::mm::Key;
 use crate::time;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
@@ -101,7 +102,7 @@ pub fn futex(
                     return Err(Errno::EINVAL.into());
                 }
                 let word = Word { key, addr: uaddr.addr(), expected: val, bitset: u32::MAX };
-                *cx.state::<Places>() = futexes.queue(cx.task, &mm, &[word], Some(target))?;
+                *cx.state::<Places>() = futexes.queue(cx.task, &mm, &[word], Some(target), None)?;
             }
             pend(cx, deadline, Restart::NoIntr)
         }
@@ -155,7 +156,9 @@ pub(super) fn wait(
     if cx.state::<Places>().slots.is_empty() {
         let mm = cx.task.mm();
         let word = Word { key, addr: uaddr.addr(), expected, bitset };
-        let places = cx.kernel().futexes.queue(cx.task, &mm, &[word], None)?;
+        let wakes = cx.task.wakes_seen.load(Relaxed);
+        let seen = cx.known_u32(uaddr.addr()).map(|value| Seen { value, wakes });
+        let places = cx.kernel().futexes.queue(cx.task, &mm, &[word], None, seen)?;
         *cx.state::<Places>() = places;
     }
     pend(cx, deadline, if deadline.is_some() { Restart::Block } else { Restart::Sys })

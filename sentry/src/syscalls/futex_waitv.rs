@@ -76,7 +76,7 @@ pub fn futex_waitv(
             let key = mm.futex_key(one.uaddr, private, false)?;
             words.push(Word { key, addr: one.uaddr, expected: value(one.val)?, bitset: u32::MAX });
         }
-        let places = cx.kernel().futexes.queue(cx.task, &mm, &words, None)?;
+        let places = cx.kernel().futexes.queue(cx.task, &mm, &words, None, None)?;
         *cx.state::<Places>() = places;
     }
     // The timeout is a point in time: the call is simply made again.

@@ -96,6 +96,8 @@ pub struct Task {
     pub(crate) sleeps_deeply: AtomicBool,
     /// Calls that had to wait.
     pub parks: AtomicU64,
+    /// Wake-ups of futexes when it last went on, at least.
+    pub(crate) wakes_seen: AtomicU64,
     /// Nanoseconds of CPU time when it last asked for them.
     pub cpu_seen: AtomicU64,
     /// Who wants to know of it.
@@ -339,6 +341,7 @@ impl Task {
             served: AtomicU64::new(0),
             sleeps_deeply: AtomicBool::new(false),
             parks: AtomicU64::new(0),
+            wakes_seen: AtomicU64::new(0),
             cpu_seen: AtomicU64::new(0),
             asked: Default::default(),
             tracing: Default::default(),

@@ -24,7 +24,7 @@ fn entry(table: u64, nr: u32) -> u8 {
 /// Puts what an argument of the call points to into the slot; how many bytes that are.
 pub fn carry(nr: u32, slot: &Slot) -> u32 {
     let form = entry(FORMS_OFFSET, nr);
-    if form & FORM_OF_DATA == 0 {
+    if form & FORM_OF_DATA == 0 || form & DATA_OF_WAIT != 0 {
         return 0;
     }
     let arg = |i: u8| slot.req_args.get(usize::from(i)).map_or(0, |word| word.load(Relaxed));

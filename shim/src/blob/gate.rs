@@ -40,6 +40,8 @@ global_asm!(
     kind_light = const KIND_LIGHT,
     kind_bits = const KIND_BITS,
     of_lock = const DATA_OF_LOCK,
+    of_wait = const DATA_OF_WAIT,
+    wait_bitset = const FUTEX_WAIT_BITSET,
     lock_commands = const LOCK_COMMANDS,
     string = const DATA_STRING,
     counted = const DATA_COUNTED,

@@ -196,6 +196,7 @@ lz_value:
     mov eax, 24
     syscall
     mov r11d, gs:[{light_seq}]
+    prefetcht0 gs:[{out}]
     mov ecx, {spins}
     add dword ptr gs:[{yields}], 1
     test dword ptr gs:[{yields}], 0x3ff
@@ -542,6 +543,14 @@ lz_data_live:
     bt rdi, r11
     jnc lz_data_none
 lz_data_named:
+    test dl, {of_wait}
+    jz 1f
+    mov r11d, gs:[{args} + 8]
+    and r11d, 0x7f
+    jz 1f
+    cmp r11d, {wait_bitset}
+    jne lz_data_none
+1:
     mov rsi, gs:[{args} + rcx * 8]
     test rsi, rsi
     jz lz_data_none
@@ -571,7 +580,7 @@ lz_data_named:
 5:
     xor ecx, ecx
     cmp edx, 8
-    jb 4f
+    jb 1f
 3:
     mov rax, [rsi + rcx]
     mov gs:[{inward} + rcx], rax
@@ -581,6 +590,13 @@ lz_data_named:
     jbe 3b
     mov rax, [rsi + rdx - 8]
     mov gs:[{inward} + rdx - 8], rax
+    jmp 9f
+    # A futex's word in one step.
+1:
+    cmp edx, 4
+    jne 4f
+    mov eax, [rsi]
+    mov gs:[{inward}], eax
     jmp 9f
 4:
     mov al, [rsi + rcx]

@@ -44,6 +44,9 @@ pub static FORMS: LazyLock<[Form; KINDS as usize]> = LazyLock::new(|| {
     if let Some(fcntl) = forms.get_mut(libc::SYS_fcntl as usize) {
         *fcntl = Form { kind: layout::FORM_OF_DATA | layout::DATA_OF_LOCK | 2, unit: FLOCK, writes: true };
     }
+    if let Some(futex) = forms.get_mut(libc::SYS_futex as usize) {
+        *futex = Form { kind: layout::FORM_OF_DATA | layout::DATA_OF_WAIT, unit: 4, writes: false };
+    }
     forms
 });
 
@@ -240,6 +243,7 @@ mod tests {
         assert_eq!(kind(35), (DATA, 16, true));
         assert_eq!(kind(8), (0, 0, false));
         assert_eq!(kind(72), (DATA | layout::DATA_OF_LOCK | 2, 32, true));
+        assert_eq!(kind(202), (DATA | layout::DATA_OF_WAIT, 4, false));
         assert_eq!(kind(20), (DATA | layout::DATA_COUNTED | 1, 16, false));
     }
 

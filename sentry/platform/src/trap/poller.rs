@@ -441,7 +441,11 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
                 return true;
             }
             if std::mem::take(&mut it.parked) {
-                it.bind.words().polling.store(layout::POLLED, SeqCst);
+                // Most often it is told already; its line is not to be taken away while it waits.
+                let polling = &it.bind.words().polling;
+                if polling.load(Relaxed) != layout::POLLED {
+                    polling.store(layout::POLLED, SeqCst);
+                }
                 pairs.won();
             }
             let mut key = None;

@@ -14,10 +14,28 @@ use crate::sync::{Level, Lock};
 use crate::task::Task;
 use crate::wait::{Ready, WaitQueue};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
+
+/// Wake-ups so far, of waiters or of nobody. Counted with the lock held.
+static WAKES: AtomicU64 = AtomicU64::new(0);
+
+/// How many wake-ups there have been. Whoever looks before a task goes on knows by [`Seen`] that what the task then read is what
+/// a waiter may go by.
+pub(crate) fn wakes() -> u64 {
+    WAKES.load(Ordering::SeqCst)
+}
+
+/// A word's value as the task's side read it after [`wakes`] was so many. As long as it still is, whoever changes the word has yet to
+/// call for those that wait for it, and finds them queued.
+pub struct Seen {
+    /// The value.
+    pub value: u32,
+    /// The number.
+    pub wakes: u64,
+}
 
 /// Arcs that were made with the queues locked. They are dropped after the lock is gone: the last Arc of a task or space
 /// takes the lock itself, or locks that come before it.
@@ -195,6 +213,7 @@ impl State {
     /// Wakes up to `count` waiters whose bit set meets `bitset`. EINVAL when one of them waits for a lock: only that one's
     /// owner and FUTEX_CMP_REQUEUE_PI may wake it.
     fn wake(&mut self, key: &Key, count: usize, bitset: u32, held: &mut Held) -> SysResult<usize> {
+        WAKES.fetch_add(1, Ordering::SeqCst);
         if self.locks.contains_key(key) {
             return Err(Errno::EINVAL.into());
         }
@@ -226,7 +245,7 @@ impl State {
 
 impl Futexes {
     /// Queues the task on each word, or on none of them. `target`: the lock that a requeue may move it to, with the address
-    /// of its word (FUTEX_WAIT_REQUEUE_PI).
+    /// of its word (FUTEX_WAIT_REQUEUE_PI). `seen`: the value of the one word, if it is known.
     ///
     /// # Errors
     /// EAGAIN when a word has another value; EFAULT.
@@ -236,11 +255,17 @@ impl Futexes {
         mm: &Arc<Mm>,
         words: &[Word],
         target: Option<(Key, u64)>,
+        seen: Option<Seen>,
     ) -> SysResult<Places> {
         let mut slots = Vec::with_capacity(words.len());
         let mut state = self.state.lock();
+        let seen = seen.filter(|seen| seen.wakes == wakes()).map(|seen| seen.value);
         for word in words {
-            if load(mm, word.addr)? != word.expected {
+            let value = match seen {
+                Some(value) => value,
+                None => load(mm, word.addr)?,
+            };
+            if value != word.expected {
                 return Err(Errno::EAGAIN.into());
             }
         }
@@ -282,6 +307,7 @@ impl Futexes {
     ) -> SysResult<usize> {
         let mut held = Held::default();
         let mut state = self.state.lock();
+        WAKES.fetch_add(1, Ordering::SeqCst);
         if let Some(expected) = expected
             && load(mm, addr)? != expected
         {

@@ -7,7 +7,7 @@
 //!
 //! Waiters are served by real-time priority, then in order. The host's threads inherit no priority: none has any.
 
-use super::{Futexes, Held, Place, Places, Slot, State, load, store};
+use super::{Futexes, Held, Place, Places, Slot, State, WAKES, load, store};
 use crate::fail::SysResult;
 use crate::mm::{Key, Mm};
 use crate::task::Task;
@@ -268,6 +268,7 @@ impl Futexes {
         expected: u32,
     ) -> SysResult<usize> {
         self.with_owner(task, |state, owner, held| {
+            WAKES.fetch_add(1, Ordering::SeqCst);
             if load(to.mm, addr)? != expected {
                 return Err(Errno::EAGAIN.into());
             }
