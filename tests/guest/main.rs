@@ -54,6 +54,7 @@ verbs! {
     acl
     sysfiles
     transfers
+    handover
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.
