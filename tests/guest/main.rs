@@ -55,6 +55,8 @@ verbs! {
     sysfiles
     transfers
     handover
+    urgent
+    backlog
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

@@ -40,7 +40,7 @@ impl Addr {
     /// EINVAL, EAFNOSUPPORT.
     pub fn parse(bytes: &[u8], family: i32) -> SysResult<Addr> {
         let given = i32::from(u16::from_ne_bytes(array(bytes, 0).ok_or(Errno::EINVAL)?));
-        if given == AF_UNSPEC && family != AF_UNIX {
+        if given == AF_UNSPEC {
             return Ok(Addr::None);
         }
         if given != family {

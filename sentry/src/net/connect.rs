@@ -4,9 +4,8 @@ use super::addr::Addr;
 use super::listing;
 use super::socket::{Backlog, Kind, Side, Socket, wait_until};
 use crate::cx::Cx;
-use crate::fail::{Restart, SysResult};
+use crate::fail::SysResult;
 use crate::wait::Ready;
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,14 +26,19 @@ impl Socket {
         }
         let side = (self.family == AF_UNIX).then(|| Side::of(cx.task));
         let mut state = self.state.lock();
-        if state.connected || state.local == Addr::Unnamed {
+        if state.connected || state.attempt.is_some() || state.local == Addr::Unnamed {
             return Err(Errno::EINVAL.into());
         }
         let most = usize::try_from(backlog).unwrap_or(usize::MAX).min(SOMAXCONN as usize).saturating_add(1);
         state.peer_side = side;
         match &mut state.backlog {
             Some(backlog) => backlog.most = most,
-            None => state.backlog = Some(Backlog { waiting: VecDeque::new(), deferred: Vec::new(), most }),
+            None => state.backlog = Some(Backlog { most, ..Backlog::default() }),
+        }
+        drop(state);
+        // It may have become longer.
+        if let Some(me) = self.me.upgrade() {
+            me.let_in();
         }
         Ok(())
     }
@@ -58,6 +62,9 @@ impl Socket {
             (next, state.receive_wait)
         };
         if let Some(socket) = next {
+            if let Some(me) = self.me.upgrade() {
+                me.let_in();
+            }
             self.queue.wake(Ready::OUT);
             let remote = socket.state.lock().remote.clone();
             return Ok((socket, remote));
@@ -71,7 +78,7 @@ impl Socket {
     /// connect(2) of a stream or seqpacket socket to a listening one.
     ///
     /// # Errors
-    /// EISCONN, ECONNREFUSED, EAGAIN, EPROTOTYPE, or a block.
+    /// EISCONN, EALREADY, EINPROGRESS, ECONNREFUSED, ETIMEDOUT, EAGAIN, EPROTOTYPE, or a block.
     pub fn connect_to(
         &self,
         cx: &mut Cx,
@@ -79,13 +86,12 @@ impl Socket {
         remote: Addr,
         nonblocking: bool,
     ) -> SysResult<()> {
-        let kernel = cx.kernel();
         let me = self.me.upgrade().ok_or(Errno::EBADF)?;
-        {
+        let (goes_on, wait) = {
             let mut state = self.state.lock();
-            if std::mem::take(&mut state.connecting) {
+            if state.attempt.is_none() && state.connecting {
                 // How the attempt that did not wait has ended.
-                return state.error.take().map_or(Ok(()), |error| Err(error.into()));
+                return state.attempted();
             }
             if state.connected {
                 return Err(Errno::EISCONN.into());
@@ -93,8 +99,13 @@ impl Socket {
             if state.backlog.is_some() {
                 return Err(Errno::EINVAL.into());
             }
+            (state.attempt.is_some(), state.send_wait)
+        };
+        if goes_on {
+            return self.await_place(cx, nonblocking);
         }
-        let later = nonblocking && self.family != AF_UNIX;
+        let unix = self.family == AF_UNIX;
+        let later = nonblocking && !unix;
         let Some(listener) = listener.filter(|l| l.is_listening()) else { return self.refused(later) };
         if listener.kind != self.kind {
             return Err(Errno::EPROTOTYPE.into());
@@ -103,67 +114,122 @@ impl Socket {
         if let Addr::Ip(to) = &remote {
             self.settle(*to)?;
         }
-        let side = (self.family == AF_UNIX).then(|| Side::of(cx.task));
-        cx.wait_on(&listener.queue, Ready::OUT);
+        let side = unix.then(|| Side::of(cx.task));
+        if unix {
+            cx.wait_on(&listener.queue, Ready::OUT);
+        }
+        match listener.take_in(&me, remote.clone(), side) {
+            Ok(()) if later => {
+                self.state.lock().connecting = true;
+                Err(Errno::EINPROGRESS.into())
+            }
+            Ok(()) => Ok(()),
+            Err(None) => self.refused(later),
+            Err(Some(_)) if !unix => {
+                me.knock(cx, &listener, remote);
+                self.await_place(cx, nonblocking)
+            }
+            Err(Some(full)) if nonblocking => Err(full.into()),
+            Err(Some(_)) => wait_until(cx, wait),
+        }
+    }
+
+    /// Makes the connection of a socket to this one, which listens. `side`: who asks for it, of AF_UNIX. No lock may be held.
+    ///
+    /// # Errors
+    /// None: it does not listen any more. EAGAIN: as many wait to be accepted as may.
+    pub(super) fn take_in(
+        self: &Arc<Socket>,
+        client: &Arc<Socket>,
+        remote: Addr,
+        side: Option<Side>,
+    ) -> Result<(), Option<Errno>> {
+        let kernel = self.kernel().ok_or(None)?;
         let other = {
-            let made = listener.owned.attr();
-            let owner = (listener.uid, made.gid);
-            Socket::new((kernel, &listener.net), listener.family, listener.kind, listener.protocol, owner)
+            let owner = (self.uid, self.owned.attr().gid);
+            Socket::new((&kernel, &self.net), self.family, self.kind, self.protocol, owner)
         };
-        let local = self.state.lock().local.clone();
-        {
-            let listening = listener.state.lock();
+        let local = client.state.lock().local.clone();
+        let patience = {
+            let listening = self.state.lock();
             let mut state = other.state.lock_peer();
             state.local = if self.family == AF_UNIX { listening.local.clone() } else { remote.clone() };
             state.remote = local;
-            state.peer = Some(Arc::downgrade(&me));
+            state.peer = Some(Arc::downgrade(client));
             state.connected = true;
             state.peer_side = side;
             state.options = listening.options.clone();
-            state.options.remove(&(SOL_TCP, TCP_DEFER_ACCEPT));
-        }
-        let (listener_side, patience) = {
-            let mut state = listener.state.lock();
-            let side = state.peer_side.clone();
-            let defers = state.options.get(&(SOL_TCP, TCP_DEFER_ACCEPT)).copied().unwrap_or(0);
-            let unix = self.family == AF_UNIX;
-            let backlog = state.backlog.as_mut().ok_or(Errno::ECONNREFUSED)?;
-            // TCP would drop the segment and try again; a longer queue has the same effect.
-            let most = if unix { backlog.most } else { SOMAXCONN as usize };
-            if backlog.waiting.len().saturating_add(backlog.deferred.len()) >= most {
-                drop(state);
-                if !unix {
-                    return self.refused(later);
-                }
-                if nonblocking {
-                    return Err(Errno::EAGAIN.into());
-                }
-                return cx.block(Restart::Sys);
-            }
-            if defers > 0 {
-                backlog.deferred.push(other.clone());
-            } else {
-                backlog.waiting.push_back(other.clone());
-            }
-            (side, defers)
+            state.options.remove(&(SOL_TCP, TCP_DEFER_ACCEPT)).unwrap_or(0)
         };
+        // Before anybody finds it.
         if patience > 0 {
-            listener.defer(&other, Duration::from_secs(patience.unsigned_abs().into()));
+            self.defer(&other, Duration::from_secs(patience.unsigned_abs().into()));
         }
-        {
+        let placed = {
             let mut state = self.state.lock();
+            let side = state.peer_side.clone();
+            match &mut state.backlog {
+                None => Err(None),
+                Some(backlog) if backlog.is_full() => Err(Some(Errno::EAGAIN)),
+                Some(backlog) => {
+                    if patience > 0 {
+                        backlog.deferred.push(other.clone());
+                    } else {
+                        backlog.waiting.push_back(other.clone());
+                    }
+                    Ok(side)
+                }
+            }
+        };
+        let side = match placed {
+            Ok(side) => side,
+            Err(error) => {
+                other.stop_waiting();
+                return Err(error);
+            }
+        };
+        client.stop_knocking();
+        {
+            let mut state = client.state.lock();
             state.peer = Some(Arc::downgrade(&other));
             state.connected = true;
             state.ended = false;
             state.remote = remote;
-            state.peer_side = listener_side;
-            state.connecting = later;
+            state.peer_side = side;
         }
         if patience == 0 {
-            listener.queue.wake(Ready::IN | Ready::RDNORM);
+            self.queue.wake(Ready::IN | Ready::RDNORM);
         }
-        self.queue.wake(Ready::OUT | Ready::WRNORM);
-        if later { Err(Errno::EINPROGRESS.into()) } else { Ok(()) }
+        client.queue.wake(Ready::OUT | Ready::WRNORM);
+        Ok(())
+    }
+
+    /// connect(2) of TCP with AF_UNSPEC: the connection is reset, and the socket as before it was made; who listened does no more.
+    /// No lock may be held.
+    pub fn disconnect(&self) {
+        let knocked = self.stop_knocking().is_some();
+        let (peer, dropped, inbox) = {
+            let mut state = self.state.lock();
+            let was = std::mem::take(&mut state.connected) || knocked;
+            state.error = if was { Some(Errno::ECONNRESET) } else { None };
+            (state.ended, state.eof, state.shut_write, state.connecting) = (false, false, false, false);
+            (state.bytes, state.charged, state.urgent) = (0, 0, None);
+            state.remote = Addr::Unnamed;
+            let inbox = std::mem::take(&mut state.inbox);
+            (state.peer.take().and_then(|peer| peer.upgrade()), state.backlog.take(), inbox)
+        };
+        if let Some(peer) = peer {
+            peer.hear_end(true);
+        }
+        if let Some(dropped) = dropped {
+            Socket::refuse(dropped);
+        }
+        // The port that goes with a chosen address stays, too.
+        if self.state.lock().chosen != (true, false) {
+            self.unsettle();
+        }
+        drop(inbox);
+        self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::ERR);
     }
 
     /// Nobody listens. `later`: the caller hears of it by poll and SO_ERROR, or the next connect.
@@ -174,7 +240,7 @@ impl Socket {
         {
             let mut state = self.state.lock();
             state.connecting = true;
-            state.error = Some(Errno::ECONNREFUSED);
+            state.failed(Errno::ECONNREFUSED);
         }
         self.queue.wake(Ready::IN | Ready::OUT | Ready::ERR | Ready::HUP);
         Err(Errno::EINPROGRESS.into())

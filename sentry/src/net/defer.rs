@@ -22,7 +22,7 @@ impl Listener for Patience {
     fn fire(&self, _epoch: u64, _mask: Ready) -> bool {
         if let (Some(listener), Some(connection)) = (self.listener.upgrade(), self.connection.upgrade()) {
             connection.state.lock().deferred = None;
-            listener.present(&connection);
+            listener.no_more_deferred(&connection, true);
         }
         false
     }
@@ -33,23 +33,23 @@ impl Listener for Patience {
 }
 
 impl Socket {
-    /// A connection begins to wait. No lock may be held.
+    /// A connection begins to wait, before anybody can find it. No lock may be held.
     pub(super) fn defer(self: &Arc<Socket>, connection: &Arc<Socket>, patience: Duration) {
         let Some(kernel) = self.kernel() else { return };
         let (listener, weak) = (Arc::downgrade(self), Arc::downgrade(connection));
         let patient = Patience { listener: listener.clone(), connection: weak };
         let timer = kernel.timers.arm(time::now().saturating_add(patience), Arc::new(patient), 0);
-        let deferred = Deferred { listener, timer };
-        connection.state.lock().deferred = Some(deferred);
+        connection.state.lock().deferred = Some(Deferred { listener, timer });
     }
 
-    /// What a connection waited for is there. No lock may be held.
-    pub(super) fn undefer(self: &Arc<Socket>, deferred: Deferred) {
+    /// What a connection waited for is there, and accept(2) finds it; or, not `shows`, it was reset and is gone. No lock may be
+    /// held.
+    pub(super) fn undefer(self: &Arc<Socket>, deferred: Deferred, shows: bool) {
         if let Some(kernel) = self.kernel() {
             kernel.timers.disarm(deferred.timer);
         }
         if let Some(listener) = deferred.listener.upgrade() {
-            listener.present(self);
+            listener.no_more_deferred(self, shows);
         }
     }
 
@@ -61,32 +61,25 @@ impl Socket {
         }
     }
 
-    /// It waits no more: accept(2) finds it.
-    fn present(&self, connection: &Arc<Socket>) {
-        let found = {
+    /// A connection waits no more; `shows`: accept(2) finds it.
+    fn no_more_deferred(self: &Arc<Socket>, connection: &Arc<Socket>, shows: bool) {
+        let gone = {
             let mut state = self.state.lock();
             let Some(backlog) = &mut state.backlog else { return };
-            let at = backlog.deferred.iter().position(|s| Arc::ptr_eq(s, connection));
-            let found = at.map(|at| backlog.deferred.remove(at));
-            let is = found.is_some();
-            backlog.waiting.extend(found);
-            is
+            let Some(at) = backlog.deferred.iter().position(|s| Arc::ptr_eq(s, connection)) else { return };
+            let found = backlog.deferred.remove(at);
+            if shows {
+                backlog.waiting.push_back(found);
+                None
+            } else {
+                Some(found)
+            }
         };
-        if found {
+        if gone.is_some() {
+            drop(gone);
+            self.let_in();
+        } else {
             self.queue.wake(Ready::IN | Ready::RDNORM);
         }
-    }
-
-    /// It was reset before it was accepted, and is gone. No lock may be held.
-    pub(super) fn forget_deferred(self: &Arc<Socket>, deferred: Deferred) {
-        if let Some(kernel) = self.kernel() {
-            kernel.timers.disarm(deferred.timer);
-        }
-        let Some(listener) = deferred.listener.upgrade() else { return };
-        let gone = listener.state.lock().backlog.as_mut().and_then(|backlog| {
-            let at = backlog.deferred.iter().position(|s| Arc::ptr_eq(s, self))?;
-            Some(backlog.deferred.remove(at))
-        });
-        drop(gone);
     }
 }

@@ -51,10 +51,10 @@ impl Socket {
         self.fill_header(&mut ancillary.ip, &Addr::Ip(from));
         let message = Message {
             data: echoed,
-            start: 0,
             from: Addr::Ip(from),
             ancillary,
             time: crate::time::realtime(),
+            ..Message::default()
         };
         if self.take_datagram(message) {
             self.queue.wake(Ready::IN | Ready::RDNORM);

@@ -8,6 +8,8 @@ use syscall_table::abi::*;
 
 /// TCP states (net/tcp_states.h).
 pub const ESTABLISHED: u8 = 1;
+/// connect(2) waits for an answer.
+pub const SYN_SENT: u8 = 2;
 /// Not connected, or over.
 pub const CLOSE: u8 = 7;
 /// The peer has ended its side.

@@ -3,9 +3,10 @@
 //!
 //! - [`addr`]: addresses and their ABI form.
 //! - [`socket`]: one socket; [`connect`] brings two together; [`transfer`] puts what is sent into the receiver's inbox.
+//! - [`urgent`]: bytes out of band.
 //! - [`control`]: control messages (SCM_RIGHTS, SCM_CREDENTIALS); [`collect`]: descriptors that nobody can receive any more.
 //! - [`iface`]: the one interface of a namespace; [`netlink`], [`route`]: questions about it, its changes, and lists of sockets.
-//! - [`defer`]: connections that are accepted when something came; [`errqueue`]: errors of datagrams.
+//! - [`knock`]: connections that a listener has no place for yet; [`defer`]: those that are accepted when something came; [`errqueue`]: errors of datagrams.
 //! - [`echo`]: answers to ping.
 //! - [`multicast`]: groups, and what is sent to them.
 //! - [`listing`]: which sockets there are.
@@ -20,6 +21,7 @@ mod defer;
 mod echo;
 mod errqueue;
 pub mod iface;
+mod knock;
 pub mod listing;
 pub mod multicast;
 pub mod netlink;
@@ -28,6 +30,7 @@ mod optspec;
 mod route;
 pub mod socket;
 pub mod transfer;
+mod urgent;
 
 use crate::fail::{Denial, Fail, SysResult};
 use crate::ipc::sysv::Counter;

@@ -218,10 +218,10 @@ impl Socket {
         for target in self.net.find_all(self.protocol, to) {
             let message = Message {
                 data: data.to_vec(),
-                start: 0,
                 from: Addr::Ip(from),
                 ancillary: Ancillary { ip: ancillary.ip, ..Ancillary::default() },
                 time: crate::time::realtime(),
+                ..Message::default()
             };
             if target.take_datagram(message) {
                 target.queue.wake(Ready::IN | Ready::RDNORM);

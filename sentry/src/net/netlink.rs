@@ -298,6 +298,13 @@ impl Socket {
         Ok(())
     }
 
+    /// connect(2) with AF_UNSPEC: to the kernel again.
+    pub fn disconnect_netlink(&self) {
+        let mut state = self.state.lock();
+        state.remote = Addr::Unnamed;
+        state.connected = false;
+    }
+
     /// Others than the kernel are for those with the right to: it is theirs to know what they say.
     fn check_target(&self, cx: &Cx, to: &Addr) -> SysResult<()> {
         let others = matches!(to, Addr::Netlink(port, groups) if *port != 0 || *groups != 0);
@@ -420,7 +427,7 @@ impl State {
 impl Message {
     fn of_netlink(data: Vec<u8>, from: Addr, creds: Ucred) -> Message {
         let ancillary = Ancillary { creds: Some(creds), ..Ancillary::default() };
-        Message { data, start: 0, from, ancillary, time: time::realtime() }
+        Message { data, from, ancillary, time: time::realtime(), ..Message::default() }
     }
 }
 

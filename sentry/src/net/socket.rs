@@ -5,6 +5,7 @@ use super::addr::Addr;
 use super::control::Ancillary;
 use super::defer::Deferred;
 use super::errqueue::Queued;
+use super::knock::Attempt;
 use super::listing::{self, Row};
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
@@ -63,6 +64,7 @@ impl Kind {
 }
 
 /// Bytes with what belongs to them.
+#[derive(Default)]
 pub(super) struct Message {
     pub data: Vec<u8>,
     /// Bytes of a stream message read already.
@@ -71,11 +73,13 @@ pub(super) struct Message {
     pub ancillary: Ancillary,
     /// When it was sent: time since 1970.
     pub time: Duration,
+    /// The byte of an AF_UNIX stream that was sent out of band last, and not read since.
+    pub urgent: bool,
 }
 
-/// The urgent byte of a TCP stream (tcp(7), "out-of-band").
+/// The urgent byte of a stream (tcp(7), "out-of-band").
 pub(super) struct Urgent {
-    /// Bytes of the stream before it.
+    /// Bytes of the stream before it; of AF_UNIX it is among the messages.
     pub at: u64,
     pub byte: u8,
     /// SO_OOBINLINE left it in the stream.
@@ -85,10 +89,13 @@ pub(super) struct Urgent {
 }
 
 /// Connections not accepted yet.
+#[derive(Default)]
 pub struct Backlog {
     pub(super) waiting: VecDeque<Arc<Socket>>,
     /// Those that nothing came from yet (TCP_DEFER_ACCEPT).
     pub(super) deferred: Vec<Arc<Socket>>,
+    /// Those of TCP that wait until there is a place.
+    pub(super) knocking: VecDeque<Weak<Socket>>,
     pub(super) most: usize,
 }
 
@@ -115,6 +122,11 @@ pub(super) struct Corked {
 }
 
 impl Backlog {
+    /// As many wait as may.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len().saturating_add(self.deferred.len()) >= self.most
+    }
+
     /// Those connections.
     pub(super) fn sockets(&self) -> Vec<Arc<Socket>> {
         self.waiting.iter().cloned().collect()
@@ -132,6 +144,8 @@ pub struct State {
     pub(super) connected: bool,
     /// connect(2) said EINPROGRESS and was not called again since.
     pub(super) connecting: bool,
+    /// As a client of TCP, while the listener has no place.
+    pub(super) attempt: Option<Attempt>,
     /// A connection that was; sending is EPIPE.
     pub(super) ended: bool,
     /// listen(2) was called.
@@ -263,6 +277,7 @@ impl Socket {
                 (Some(_), ..) => listing::LISTEN,
                 (None, true, Kind::Stream) if !unix && state.eof => listing::CLOSE_WAIT,
                 (None, true, _) => listing::ESTABLISHED,
+                _ if state.attempt.is_some() => listing::SYN_SENT,
                 _ => listing::CLOSE,
             };
             let ip = |addr: &Addr| match addr {
@@ -282,7 +297,7 @@ impl Socket {
                 uid: self.uid,
                 name: if unix { state.local.clone() } else { Addr::Unnamed },
                 local: ip(&state.local),
-                remote: ip(&state.remote),
+                remote: ip(state.attempt.as_ref().map_or(&state.remote, |attempt| &attempt.remote)),
                 received: u32::try_from(waiting.unwrap_or(state.bytes)).unwrap_or(u32::MAX),
                 v6_only: self.family == AF_INET6
                     && match &state.local {
@@ -421,6 +436,10 @@ impl Socket {
             SHUT_RDWR => (true, true),
             _ => return Err(Errno::EINVAL.into()),
         };
+        if self.is_knocking() {
+            self.disconnect();
+            return Ok(());
+        }
         let (peer, dropped) = {
             let mut state = self.state.lock();
             if self.family != AF_UNIX && !state.connected && state.backlog.is_none() {
@@ -441,62 +460,69 @@ impl Socket {
                 if write { state.deferred.take() } else { None }
             };
             if let Some(deferred) = deferred {
-                peer.undefer(deferred);
+                peer.undefer(deferred, true);
             }
             peer.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::RDHUP);
         }
         self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::RDHUP);
         if let Some(dropped) = dropped {
-            Socket::refuse(dropped.waiting, dropped.deferred);
+            Socket::refuse(dropped);
         }
         Ok(())
     }
 
     /// Nobody will accept them: a reset of TCP. Of those that nothing came from only the next segment is answered so.
-    fn refuse(waiting: VecDeque<Arc<Socket>>, deferred: Vec<Arc<Socket>>) {
-        for socket in waiting {
+    pub(super) fn refuse(backlog: Backlog) {
+        for socket in backlog.waiting {
             socket.state.lock().linger = Linger { l_onoff: 1, l_linger: 0 };
             socket.close();
         }
-        deferred.iter().for_each(Socket::stop_waiting);
+        backlog.deferred.iter().for_each(Socket::stop_waiting);
+        for client in backlog.knocking.iter().filter_map(Weak::upgrade) {
+            client.fail(Errno::ECONNREFUSED);
+        }
+    }
+
+    /// The peer is gone; `reset`: with what it had not read, or at once. No lock may be held.
+    pub(super) fn hear_end(self: &Arc<Socket>, reset: bool) {
+        let deferred = {
+            let mut state = self.state.lock();
+            state.eof = true;
+            // TCP may send on until it hears of it.
+            state.ended = reset || self.family == AF_UNIX;
+            if reset {
+                state.error = Some(Errno::ECONNRESET);
+                // A reset TCP connection has no peer any more.
+                state.connected &= self.family == AF_UNIX;
+            }
+            state.deferred.take()
+        };
+        if let Some(deferred) = deferred {
+            self.undefer(deferred, !reset);
+        }
+        self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::RDHUP | Ready::ERR);
     }
 
     fn close(&self) {
+        self.stop_knocking();
         let name = self.state.lock().local.clone();
         self.net.unbind(&name, self);
-        let (peer, reset, waiting, inbox) = {
+        let (peer, reset, backlog, inbox) = {
             let mut state = self.state.lock();
             let inbox = std::mem::take(&mut state.inbox);
-            let waiting = state.backlog.take().map(|b| (b.waiting, b.deferred));
+            let backlog = state.backlog.take();
             let peer = state.peer.take().and_then(|p| p.upgrade());
             state.eof = true;
             state.shut_write = true;
             state.ended = true;
             let aborts = self.family != AF_UNIX && state.linger.l_onoff != 0 && state.linger.l_linger == 0;
-            (peer, state.bytes > 0 || aborts, waiting, inbox)
+            (peer, state.bytes > 0 || aborts, backlog, inbox)
         };
         if let Some(peer) = peer.filter(|_| self.kind != Kind::Dgram) {
-            let deferred = {
-                let mut state = peer.state.lock();
-                state.eof = true;
-                // TCP may send on until it hears of it.
-                state.ended = reset || self.family == AF_UNIX;
-                if reset {
-                    state.error = Some(Errno::ECONNRESET);
-                    // A reset TCP connection has no peer any more.
-                    state.connected &= self.family == AF_UNIX;
-                }
-                state.deferred.take()
-            };
-            match deferred {
-                Some(deferred) if reset => peer.forget_deferred(deferred),
-                Some(deferred) => peer.undefer(deferred),
-                None => {}
-            }
-            peer.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::RDHUP | Ready::ERR);
+            peer.hear_end(reset);
         }
-        if let Some((waiting, deferred)) = waiting {
-            Socket::refuse(waiting, deferred);
+        if let Some(backlog) = backlog {
+            Socket::refuse(backlog);
         }
         self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP);
         drop(inbox);
@@ -568,11 +594,13 @@ impl FileOps for Socket {
         let (mut ready, peer, connected, buffer) = {
             let state = self.state.lock();
             let mut ready = Ready::empty();
+            if state.attempt.is_some() {
+                return ready;
+            }
             if let Some(backlog) = &state.backlog {
                 return if backlog.waiting.is_empty() { ready } else { Ready::IN | Ready::RDNORM };
             }
-            let broken = state.error.is_some() && self.kind != Kind::Dgram;
-            if self.has_enough(&state) || state.eof || broken {
+            if self.has_enough(&state) || state.eof {
                 ready |= Ready::IN | Ready::RDNORM;
             }
             if state.eof {
@@ -646,8 +674,9 @@ impl FileOps for Socket {
                 cx.write_value(arg, &i32::try_from(count).unwrap_or(i32::MAX))?;
                 Ok(0)
             }
-            SIOCATMARK if self.family != AF_UNIX && self.kind == Kind::Stream => {
-                cx.write_value(arg, &i32::from(self.at_mark()))?;
+            SIOCATMARK if self.family == AF_UNIX || self.kind == Kind::Stream => {
+                let at = self.at_mark()?;
+                cx.write_value(arg, &i32::from(at))?;
                 Ok(0)
             }
             TIOCOUTQ => {

@@ -3,7 +3,7 @@
 use super::addr::Addr;
 use super::collect::Charge;
 use super::control::{Ancillary, Header, Record};
-use super::socket::{Corked, Kind, MESSAGES, Message, ROOM, RUN, Socket, Urgent, wait_until};
+use super::socket::{Corked, Kind, MESSAGES, Message, ROOM, RUN, Socket, wait_until};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::task::creds::cap;
@@ -120,7 +120,7 @@ impl Socket {
     }
 
     /// Whom a message goes to: `to` from the call, else the peer.
-    fn target(&self, to: Option<(Addr, Option<Arc<Socket>>)>) -> SysResult<Option<Arc<Socket>>> {
+    pub(super) fn target(&self, to: Option<(Addr, Option<Arc<Socket>>)>) -> SysResult<Option<Arc<Socket>>> {
         if self.kind == Kind::Dgram {
             if let Some((remote, socket)) = to {
                 if let Addr::Ip(at) = remote {
@@ -149,82 +149,6 @@ impl Socket {
         Ok(state.peer.as_ref().and_then(Weak::upgrade))
     }
 
-    /// Sends the last byte out of band (tcp(7)).
-    fn send_urgent(&self, cx: &mut Cx, data: &[u8], nonblocking: bool, flags: i32) -> SysResult<usize> {
-        if self.family == AF_UNIX && self.kind == Kind::Stream {
-            return Err(Fail::gap(Errno::EOPNOTSUPP, "MSG_OOB on AF_UNIX"));
-        }
-        if self.kind != Kind::Stream {
-            return Err(Errno::EOPNOTSUPP.into());
-        }
-        let Some((last, before)) = data.split_last() else { return Ok(0) };
-        if !before.is_empty() {
-            let sent =
-                self.send(cx, before, &mut Ancillary::default(), None, nonblocking, flags & !MSG_OOB)?;
-            if sent < before.len() {
-                return Ok(sent);
-            }
-        }
-        let target = self.target(None)?;
-        let over = {
-            let state = self.state.lock();
-            state.shut_write || state.ended
-        };
-        let Some(target) = target.filter(|_| !over) else { return self.broken(cx, before.len(), flags) };
-        let inline = target.option(SO_OOBINLINE);
-        let deferred = {
-            let mut state = target.state.lock();
-            let at = state.taken.saturating_add(state.bytes as u64);
-            if inline {
-                let message = Message {
-                    data: vec![*last],
-                    start: 0,
-                    from: Addr::Unnamed,
-                    ancillary: Ancillary::default(),
-                    time: Duration::ZERO,
-                };
-                state.inbox.push_back(message);
-                state.bytes = state.bytes.saturating_add(1);
-                state.charged = state.charged.saturating_add(1);
-            }
-            state.urgent = Some(Urgent { at, byte: *last, inline, read: false });
-            state.deferred.take()
-        };
-        if let Some(deferred) = deferred {
-            target.undefer(deferred);
-        }
-        let inline = if inline { Ready::IN | Ready::RDNORM } else { Ready::empty() };
-        target.queue.wake(Ready::PRI | inline);
-        Ok(data.len())
-    }
-
-    /// Receives the urgent byte (MSG_OOB).
-    ///
-    /// # Errors
-    /// EINVAL: none was sent, it was read, or SO_OOBINLINE is on.
-    pub fn receive_urgent(&self, buf: &mut [u8], flags: i32) -> SysResult<usize> {
-        if self.kind != Kind::Stream || self.family == AF_UNIX {
-            let unix_message = self.family == AF_UNIX && self.kind != Kind::Stream;
-            return Err(if unix_message { Errno::EOPNOTSUPP } else { Errno::EINVAL }.into());
-        }
-        let mut state = self.state.lock();
-        let urgent = state.urgent.as_mut().filter(|u| !u.read && !u.inline).ok_or(Errno::EINVAL)?;
-        urgent.read |= flags & MSG_PEEK == 0;
-        match buf.first_mut() {
-            Some(to) => {
-                *to = urgent.byte;
-                Ok(1)
-            }
-            None => Ok(0),
-        }
-    }
-
-    /// Whether the next byte to read is the one that was sent out of band (SIOCATMARK).
-    pub fn at_mark(&self) -> bool {
-        let state = self.state.lock();
-        state.urgent.as_ref().is_some_and(|u| u.at == state.taken)
-    }
-
     /// Sends. `flags`: MSG_DONTWAIT, MSG_NOSIGNAL, MSG_OOB.
     ///
     /// # Errors
@@ -250,6 +174,12 @@ impl Socket {
             return Ok(done);
         }
         let mut state = self.state.lock();
+        if state.attempt.is_some() {
+            let wait = state.send_wait;
+            drop(state);
+            cx.wait_on(&self.queue, Ready::OUT);
+            return if nonblocking { Err(Errno::EAGAIN.into()) } else { wait_until(cx, wait) };
+        }
         // A Unix stream whose peer has gone: only who waits for room hears that it went without reading all.
         if self.family == AF_UNIX && stream && state.ended && state.connected && before.is_none() {
             drop(state);
@@ -263,7 +193,7 @@ impl Socket {
             None => {}
         }
         if flags & MSG_OOB != 0 {
-            return self.send_urgent(cx, data, nonblocking, flags);
+            return self.send_urgent(cx, data, ancillary, nonblocking, flags);
         }
         if !crate::memory::room_for(data.len() as u64) {
             return if done > 0 { Ok(done) } else { Err(Errno::ENOBUFS.into()) };
@@ -331,11 +261,7 @@ impl Socket {
             let count = data.len().min(buffer.unwrap_or(ROOM));
             return if tcp && !shut { Ok(self.hear_reset(count)) } else { self.broken(cx, done, flags) };
         };
-        let charge = match ancillary.rights.is_empty() {
-            true => None,
-            false if !target.takes_rights() => return Err(Errno::EPERM.into()),
-            false => Some(self.charge_rights(cx, ancillary)?),
-        };
+        let charge = self.charge_for(cx, &target, ancillary)?;
         let mut carries = false;
         cx.wait_on(&target.queue, Ready::OUT);
         let mut inbox = target.state.lock();
@@ -384,6 +310,8 @@ impl Socket {
                     && last.ancillary.rights.is_empty()
                     && last.ancillary.is_of(&carried)
                     && last.data.len() < RUN
+                    && !last.urgent
+                    && last.start < last.data.len()
             });
             match run {
                 Some(last) => last.data.extend_from_slice(piece),
@@ -395,6 +323,7 @@ impl Socket {
                         from: local,
                         ancillary: carried,
                         time: sent,
+                        urgent: false,
                     };
                     inbox.inbox.push_back(message);
                 }
@@ -406,7 +335,7 @@ impl Socket {
         let deferred = if part > 0 { inbox.deferred.take() } else { None };
         drop(inbox);
         if let Some(deferred) = deferred {
-            target.undefer(deferred);
+            target.undefer(deferred, true);
         }
         if carries {
             self.net.flight().carries(&target);
@@ -475,6 +404,34 @@ impl Socket {
         }
     }
 
+    /// Counts the descriptors of a message to a socket, if it has any.
+    fn charge_for(&self, cx: &Cx, target: &Socket, ancillary: &Ancillary) -> SysResult<Option<Charge>> {
+        match ancillary.rights.is_empty() {
+            true => Ok(None),
+            false if !target.takes_rights() => Err(Errno::EPERM.into()),
+            false => self.charge_rights(cx, ancillary).map(Some),
+        }
+    }
+
+    /// What goes with a message of its own of an AF_UNIX stream.
+    pub(super) fn carried(
+        &self,
+        cx: &Cx,
+        target: &Socket,
+        ancillary: &mut Ancillary,
+    ) -> SysResult<Ancillary> {
+        let charge = self.charge_for(cx, target, ancillary)?;
+        let mut carried = std::mem::take(ancillary);
+        carried.charge = charge;
+        let passes = self.state.lock().passes_creds();
+        let wanted = passes || target.state.lock().passes_creds();
+        if carried.creds.is_none() && wanted {
+            carried.creds = Some(super::control::sender(cx));
+            carried.process = Some(cx.task.process.clone());
+        }
+        Ok(carried)
+    }
+
     /// Counts the descriptors of a message.
     fn charge_rights(&self, cx: &Cx, ancillary: &Ancillary) -> SysResult<Charge> {
         let creds = cx.task.creds();
@@ -503,7 +460,7 @@ impl Socket {
         count
     }
 
-    fn broken(&self, cx: &Cx, done: usize, flags: i32) -> SysResult<usize> {
+    pub(super) fn broken(&self, cx: &Cx, done: usize, flags: i32) -> SysResult<usize> {
         if done > 0 {
             return Ok(done);
         }
@@ -527,6 +484,8 @@ impl Socket {
         let stream = self.kind == Kind::Stream;
         cx.wait_on(&self.queue, Ready::IN);
         let sender = if flags & MSG_WAITALL != 0 { self.peer_send_buffer() } else { None };
+        // Dropped without the lock.
+        let mut emptied = Vec::new();
         let mut state = self.state.lock();
         // A stream tells what came before it broke, a message waits behind the error.
         if state.inbox.is_empty() || !stream {
@@ -536,18 +495,27 @@ impl Socket {
                 Some(error) => return Err(error.into()),
             }
         }
-        if !state.connected && !state.ended && self.kind != Kind::Dgram {
+        if !state.connected && !state.ended && state.attempt.is_none() && self.kind != Kind::Dgram {
             return Err(if self.family == AF_UNIX { Errno::EINVAL } else { Errno::ENOTCONN }.into());
         }
         let peek = flags & MSG_PEEK != 0;
         // SO_PEEK_OFF: where to look from.
         let off = state.options.get(&(SOL_SOCKET, SO_PEEK_OFF)).and_then(|off| usize::try_from(*off).ok());
         let (first, mut skip) = if peek { state.look_from(off.unwrap_or(0)) } else { (0, 0) };
+        let unix = self.family == AF_UNIX;
+        // Where something was sent out of band.
+        let marked = unix && stream && state.urgent.is_some();
+        let inline = marked && state.options.get(&(SOL_SOCKET, SO_OOBINLINE)).is_some_and(|on| *on != 0);
+        let first = match marked {
+            true => state.past_mark(first, false, (peek, inline), &mut emptied).unwrap_or(first),
+            false => first,
+        };
         let nothing = first >= state.inbox.len();
         let wait = state.receive_wait;
         let wanted = if flags & MSG_WAITALL != 0 { usize::MAX } else { Socket::least(&state) };
         let short = stream
             && wanted > 1
+            && !marked
             && !nonblocking
             && !state.eof
             && state.bytes < wanted.min(buf.len()).min(self.room(&state, sender));
@@ -569,10 +537,16 @@ impl Socket {
             _ => {}
         }
         let mut got = Received::nothing();
-        let mut emptied = Vec::new();
         let mut index = first;
-        let passes = self.family == AF_UNIX && state.passes_creds();
-        while let Some(message) = state.inbox.get_mut(index) {
+        let passes = unix && state.passes_creds();
+        loop {
+            if marked && got.count > 0 {
+                match state.past_mark(index, true, (peek, inline), &mut emptied) {
+                    Some(next) => index = next,
+                    None => break,
+                }
+            }
+            let Some(message) = state.inbox.get_mut(index) else { break };
             if got.count > 0 && (!stream || !message.ancillary.rights.is_empty() || got.count >= buf.len()) {
                 break;
             }

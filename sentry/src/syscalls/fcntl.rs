@@ -112,7 +112,7 @@ fn owns(cx: &Cx, file: &File) -> SysResult<bool> {
 }
 
 /// F_SETOWN, F_GETOWN, their _EX forms, F_GETOWNER_UIDS.
-fn owner(cx: &mut Cx, file: &File, op: i32, arg: u64) -> SysResult {
+fn owner(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysResult {
     let old = *file.owner.lock();
     let (kind, id) = match op {
         F_GETOWN => {
@@ -147,7 +147,8 @@ fn owner(cx: &mut Cx, file: &File, op: i32, arg: u64) -> SysResult {
     }
     let creds = cx.task.creds();
     let new = if id == 0 { (0, 0) } else { (creds.uid, creds.euid) };
-    *file.owner.lock() = FileOwner { kind, id, uid: new.0, euid: new.1, signal: old.signal };
+    *file.owner.lock() = FileOwner { kind, id, uid: new.0, euid: new.1, ..old };
+    owner::watch_urgent(cx.kernel(), file);
     Ok(0)
 }
 

@@ -204,6 +204,7 @@ pub fn bind(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResul
             socket.state.lock().chosen = (!at.ip().is_unspecified(), at.port() != 0);
             Addr::Ip(bound)
         }
+        Addr::None if socket.family == AF_UNIX => return Err(Errno::EINVAL.into()),
         Addr::None | Addr::Netlink(..) => return Err(Errno::EAFNOSUPPORT.into()),
     };
     socket.state.lock().local = local;
@@ -221,8 +222,11 @@ pub fn connect(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysRe
     let (file, socket) = get(cx, sockfd)?;
     let to = read_addr(cx, socket.family, addr.addr(), addrlen)?;
     if to == Addr::None {
-        if socket.kind == Kind::Dgram {
-            socket.set_peer(None)?;
+        match (socket.family, socket.kind) {
+            (AF_NETLINK, _) => socket.disconnect_netlink(),
+            (_, Kind::Dgram) => socket.set_peer(None)?,
+            (AF_UNIX, _) => return Err(Errno::EINVAL.into()),
+            _ => socket.disconnect(),
         }
         return Ok(0);
     }
@@ -281,7 +285,10 @@ pub fn getsockname(cx: &mut Cx, sockfd: Fd, addr: OutSockaddr, addrlen: InOut<i3
 /// getpeername(2)
 pub fn getpeername(cx: &mut Cx, sockfd: Fd, addr: OutSockaddr, addrlen: InOut<i32>) -> SysResult {
     let (_, socket) = get(cx, sockfd)?;
-    let remote = socket.remote().ok_or(Errno::ENOTCONN)?;
+    let remote = match socket.remote() {
+        None if socket.family == AF_NETLINK => Addr::Netlink(0, 0),
+        other => other.ok_or(Errno::ENOTCONN)?,
+    };
     write_addr(cx, &remote, socket.family, addr.addr(), addrlen.addr()).map(|()| 0)
 }
 

@@ -116,7 +116,7 @@ pub(crate) fn set(cx: &Cx, file: &Arc<File>, fd: i32, mask: u32) -> SysResult {
         if owner.id == 0 {
             let signal = owner.signal;
             let id = cx.task.process.pid;
-            *owner = FileOwner { kind: F_OWNER_PID, id, uid: creds.uid, euid: creds.euid, signal };
+            *owner = FileOwner { kind: F_OWNER_PID, id, uid: creds.uid, euid: creds.euid, signal, ..*owner };
         }
     }
     // A round trip, without the lock.

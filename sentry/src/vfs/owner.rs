@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use syscall_table::abi::fcntl::{F_OWNER_PGRP, F_OWNER_PID, F_OWNER_TID};
 use syscall_table::abi::open::FASYNC;
-use syscall_table::abi::sigaction::{POLL_HUP, POLL_IN, POLL_OUT, SIGIO, Siginfo};
+use syscall_table::abi::sigaction::{POLL_HUP, POLL_IN, POLL_OUT, SIGIO, SIGURG, Siginfo};
 
 /// Owner of a description.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,6 +25,8 @@ pub struct FileOwner {
     pub euid: u32,
     /// F_SETSIG; 0 is SIGIO without details.
     pub signal: i32,
+    /// A socket's: [`watch_urgent`] was called.
+    pub hears: bool,
 }
 
 impl FileOwner {
@@ -103,6 +105,36 @@ impl Listener for Watcher {
         self.file.upgrade().is_some_and(|file| {
             file.flags() & FASYNC != 0 && file.async_epoch.load(Ordering::Relaxed) == epoch
         })
+    }
+}
+
+/// Waits on a socket's queue for what is sent out of band, which its owner hears of by SIGURG whether O_ASYNC is set or not.
+struct Urgent {
+    file: Weak<File>,
+    kernel: Weak<Kernel>,
+}
+
+impl Listener for Urgent {
+    fn fire(&self, _epoch: u64, mask: Ready) -> bool {
+        let Some(file) = self.file.upgrade().filter(|_| mask.contains(Ready::PRI)) else { return false };
+        let owner = *file.owner.lock();
+        if let Some(kernel) = self.kernel.upgrade().filter(|_| owner.id != 0) {
+            later(Box::new(move || owner.tell(&kernel, &Siginfo::kernel(SIGURG))));
+        }
+        false
+    }
+
+    fn alive(&self, _epoch: u64) -> bool {
+        self.file.strong_count() > 0
+    }
+}
+
+/// A socket has an owner.
+pub(crate) fn watch_urgent(kernel: &Arc<Kernel>, file: &Arc<File>) {
+    let Some(queue) = file.ops.queue().filter(|_| file.ops.protocol().is_some()) else { return };
+    if !std::mem::replace(&mut file.owner.lock().hears, true) {
+        let urgent = Urgent { file: Arc::downgrade(file), kernel: Arc::downgrade(kernel) };
+        queue.add(Arc::new(urgent), 0, Ready::PRI, false);
     }
 }
 
