@@ -73,7 +73,7 @@ macro_rules! for_each_syscall {
             [41, socket, (domain: SocketFamily, kind: SocketType, protocol: SocketProtocol), Partial(socket::socket), "AF_UNIX, TCP, UDP and ICMP echo over loopback, route and sock_diag netlink; no raw sockets"],
             [42, connect, (sockfd: Fd, addr: InSockaddr, addrlen: i32), Partial(socket::connect), "an address outside is denied"],
             [43, accept, (sockfd: Fd, addr: OutSockaddr, addrlen: InOut<i32>), Full(socket::accept), ""],
-            [44, sendto, (sockfd: Fd, buf: InBuf, len: usize, flags: MsgFlags, dest_addr: InSockaddr, addrlen: i32), Partial(send::sendto), "no MSG_ZEROCOPY, MSG_FASTOPEN"],
+            [44, sendto, (sockfd: Fd, buf: InBuf, len: usize, flags: MsgFlags, dest_addr: InSockaddr, addrlen: i32), Partial(send::sendto), "no MSG_FASTOPEN"],
             [45, recvfrom, (sockfd: Fd, buf: OutBuf, len: usize, flags: MsgFlags, src_addr: OutSockaddr, addrlen: InOut<i32>), Full(send::recvfrom), ""],
             [46, sendmsg, (sockfd: Fd, msg: In<Msghdr>, flags: MsgFlags), Partial(send::sendmsg), "as sendto; control messages: rights, credentials, hop limits, classes and packet information"],
             [47, recvmsg, (sockfd: Fd, msg: InOut<Msghdr>, flags: MsgFlags), Partial(send::recvmsg), "as recvfrom; control messages as of sendmsg, pidfds, original addresses and times"],

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 cases![
     peek_offset_of_streams, peek_offset_of_messages, peek_offset_of_udp, peek_offset_errors, errors_of_ipv4, errors_of_ipv6, errors_of_connected,
     too_long, errors_are_forgotten, error_flag_of_others, accepted_with_data, accepted_at_the_end, accepted_late, never_accepted, error_wakes,
-    listener_writes_no_more, parts_of_datagrams
+    listener_writes_no_more, parts_of_datagrams, flags_that_are_ignored, discarded, probes
 ];
 
 const SO_PEEK_OFF: i32 = 42;
@@ -471,6 +471,66 @@ fn parts_of_datagrams() {
     eq(part(p[1], 4, MSG_PEEK | MSG_TRUNC), (6, text("4567"), MSG_TRUNC, 8));
     eq(part(p[1], 4, MSG_PEEK | MSG_TRUNC), (2, text("89"), 0, 10));
     shut(p);
+}
+
+/// Flags that mean nothing to a kind of socket are no error, in either direction.
+fn flags_that_are_ignored() {
+    let of = |kind: i32| match kind {
+        0 => tcp_pair(),
+        kind => pair(kind),
+    };
+    for kind in [0, SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET] {
+        for bit in 0..31 {
+            let flag = 1 << bit;
+            let p = of(kind);
+            if flag & (MSG_OOB | MSG_FASTOPEN) == 0 {
+                eq(sys!(SYS_sendto, p[0], b"hello", 5, flag, 0, 0), 5);
+            } else {
+                send(p[0], b"hello");
+            }
+            if flag & (MSG_OOB | MSG_ERRQUEUE | MSG_WAITALL) == 0 && flag & MSG_MORE == 0 {
+                eq(receive(p[1], 5, flag).map(|b| b.len()), Ok(5));
+            }
+            shut(p);
+        }
+    }
+    let p = tcp_pair();
+    err(sys!(SYS_sendto, p[0], b"hello", 5, MSG_FASTOPEN, 0, 0), EISCONN);
+    shut(p);
+}
+
+/// MSG_TRUNC of TCP: what is received goes nowhere.
+fn discarded() {
+    let p = tcp_pair();
+    send(p[0], b"0123456789");
+    let mut b = *b"abcd";
+    eq(sys!(SYS_recvfrom, p[1], &mut b, 4, MSG_TRUNC, 0, 0), 4);
+    eq(sys!(SYS_recvfrom, p[1], 0, 3, MSG_TRUNC, 0, 0), 3);
+    eq(sys!(SYS_recvfrom, p[1], 8, 20, MSG_TRUNC | MSG_PEEK, 0, 0), 3);
+    eq(b, *b"abcd");
+    err(sys!(SYS_recvfrom, p[1], 8, 20, 0, 0, 0), EFAULT);
+    eq(receive(p[1], 20, 0), Ok(b"789".into()));
+    shut(p);
+}
+
+/// MSG_PROBE of UDP: nothing is sent.
+fn probes() {
+    let u = socket(AF_INET, SOCK_DGRAM);
+    err(sys!(SYS_sendto, u, b"x", 1, 0x10, 0, 0), EDESTADDRREQ);
+    // It has a port for it all the same.
+    err(sys!(SYS_bind, u, &lo(AF_INET, [0, 0])[..], 16), EINVAL);
+    shut([u]);
+    let u = socket(AF_INET, SOCK_DGRAM);
+    err(sys!(SYS_sendto, u, b"x", 1, 0, 0, 0), EDESTADDRREQ);
+    err(sys!(SYS_bind, u, &lo(AF_INET, [0, 0])[..], 16), EINVAL);
+    shut([u]);
+    let u = socket(AF_INET, SOCK_DGRAM);
+    ok(sys!(SYS_bind, u, &lo(AF_INET, [0, 0])[..], 16));
+    let mut a = vec![0u8; 16];
+    ok(sys!(SYS_getsockname, u, &mut a[..], &mut 16u32));
+    eq(sys!(SYS_sendto, u, b"x", 1, 0x10, &a[..], 16), 1);
+    eq(receive(u, 1, 0), Err(EAGAIN));
+    shut([u]);
 }
 
 /// An error that another thread's send brings ends a receive.

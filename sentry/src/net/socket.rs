@@ -404,7 +404,7 @@ impl Socket {
     }
 
     /// Gives an inet socket a port if it has none.
-    pub(super) fn autobind_ip(&self, toward: Option<IpAddr>) -> SysResult<SocketAddr> {
+    pub fn autobind_ip(&self, toward: Option<IpAddr>) -> SysResult<SocketAddr> {
         if let Addr::Ip(bound) = self.state.lock().local {
             return Ok(bound);
         }

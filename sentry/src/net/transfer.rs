@@ -134,6 +134,9 @@ impl Socket {
                 (state.connected, state.remote.clone(), state.peer.as_ref().and_then(Weak::upgrade))
             };
             if !connected {
+                if self.family != AF_UNIX {
+                    self.autobind_ip(None)?;
+                }
                 return Err(if self.family == AF_UNIX { Errno::ENOTCONN } else { Errno::EDESTADDRREQ }.into());
             }
             return match remote {

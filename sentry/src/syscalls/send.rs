@@ -18,17 +18,8 @@ use syscall_table::errno::Errno;
 const MOST: usize = 1 << 20;
 /// Bytes of a stream that are gathered at once: a sender that waits does it anew each time that it may go on.
 const PIECE: usize = 1 << 16;
-const SEND_FLAGS: i32 =
-    MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_EOR | MSG_DONTROUTE | MSG_CONFIRM | MSG_BATCH | MSG_OOB;
-const RECEIVE_FLAGS: i32 = MSG_DONTWAIT
-    | MSG_PEEK
-    | MSG_WAITALL
-    | MSG_TRUNC
-    | MSG_CMSG_CLOEXEC
-    | MSG_NOSIGNAL
-    | MSG_WAITFORONE
-    | MSG_ERRQUEUE
-    | MSG_OOB;
+/// Find out the path, and send nothing (linux/socket.h).
+const MSG_PROBE: i32 = 0x10;
 
 struct Outgoing {
     ranges: Vec<(u64, usize)>,
@@ -38,8 +29,13 @@ struct Outgoing {
 
 fn send_one(cx: &mut Cx, fd: Fd, message: &Outgoing, flags: i32) -> SysResult<usize> {
     let (file, socket) = get(cx, fd)?;
-    if flags & !SEND_FLAGS != 0 {
-        return Err(Fail::gap(Errno::EINVAL, format!("send flags {:#x}", flags & !SEND_FLAGS)));
+    let tcp = socket.family != AF_UNIX && socket.kind == Kind::Stream;
+    // Flags that a kind of socket does not know are ignored.
+    if flags & MSG_FASTOPEN != 0 && tcp {
+        return Err(match socket.remote() {
+            Some(_) => Errno::EISCONN.into(),
+            None => Fail::gap(Errno::EOPNOTSUPP, "MSG_FASTOPEN"),
+        });
     }
     let to = match message.name {
         (0, _) | (_, 0) => None,
@@ -67,6 +63,11 @@ fn send_one(cx: &mut Cx, fd: Fd, message: &Outgoing, flags: i32) -> SysResult<us
     let len = message.ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l));
     if len > MOST && socket.kind != Kind::Stream {
         return Err(Errno::EMSGSIZE.into());
+    }
+    if flags & MSG_PROBE != 0 && matches!((socket.family, socket.kind), (AF_INET | AF_INET6, Kind::Dgram)) {
+        socket.autobind_ip(None)?;
+        let known = to.is_some() || socket.remote().is_some();
+        return if known { Ok(len) } else { Err(Errno::EDESTADDRREQ.into()) };
     }
     let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
     let mut done = std::mem::take(&mut cx.state::<Sent>().0).min(len);
@@ -200,12 +201,12 @@ struct Incoming {
 
 fn receive_one(cx: &mut Cx, fd: Fd, ranges: &[(u64, usize)], flags: i32) -> SysResult<Incoming> {
     let (file, socket) = get(cx, fd)?;
-    if flags & !RECEIVE_FLAGS != 0 {
-        return Err(Fail::gap(Errno::EINVAL, format!("receive flags {:#x}", flags & !RECEIVE_FLAGS)));
-    }
     let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
     let len = ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l)).min(MOST);
-    cx.room = io::room_in(cx, ranges);
+    // TCP discards then what others tell the length of.
+    let discards = flags & (MSG_TRUNC | MSG_OOB | MSG_ERRQUEUE) == MSG_TRUNC
+        && matches!((socket.family, socket.kind), (AF_INET | AF_INET6, Kind::Stream));
+    cx.room = if discards { len } else { io::room_in(cx, ranges) };
     io::with_scratch(len, |buffer| {
         // Families without errors of datagrams do not know the flag.
         let got = if flags & MSG_ERRQUEUE != 0 && matches!(socket.family, AF_INET | AF_INET6) {
@@ -216,6 +217,9 @@ fn receive_one(cx: &mut Cx, fd: Fd, ranges: &[(u64, usize)], flags: i32) -> SysR
         } else {
             socket.receive(cx, buffer, nonblocking, flags)?
         };
+        if discards {
+            return Ok(Incoming { got, socket: socket.clone() });
+        }
         if io::scatter(cx, ranges, 0, buffer.get(..got.count).unwrap_or_default())? < got.count {
             // Changed since it was looked at.
             return Err(Errno::EFAULT.into());
