@@ -44,7 +44,7 @@ verbs! {
     propagation
     pivot
     newmount
-    namespaces pidns restart
+    namespaces pidns pidnames timens restart
     pidinfo
     ptrace_watch
     resident
@@ -74,6 +74,7 @@ const HELPERS: &[(&str, Helper)] = &[
     ("churn", threads::churn),
     ("reads", lent::reads),
     ("overlay_trees", overlay::trees),
+    ("clocks", timens::clocks),
 ];
 
 mod fill;

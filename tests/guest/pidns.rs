@@ -26,12 +26,16 @@ cases![
 ];
 
 /// Runs `f` as the init of a new namespace; what it returns is its status.
-fn as_init(f: impl FnOnce() -> i32) -> i32 {
+pub(crate) fn as_init(f: impl FnOnce() -> i32) -> i32 {
     ok(sys!(SYS_unshare, CLONE_NEWPID));
-    child(f)
+    child(|| {
+        // Nobody else is left to end it if a check fails.
+        ok(sys!(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
+        f()
+    })
 }
 
-fn passes(f: impl FnOnce()) {
+pub(crate) fn passes(f: impl FnOnce()) {
     let mut p = [0i32; 2];
     ok(sys!(SYS_pipe2, &mut p, O_CLOEXEC));
     let pid = as_init(|| {
@@ -114,14 +118,17 @@ fn init_ends_all() {
                 }
             };
             child(kept);
+            let ready = pipe_pair();
             child(|| {
                 child(kept);
                 ok(sys!(SYS_unshare, CLONE_NEWPID));
                 child(kept);
-                sleep_ms(10_000);
-                0
+                eq(sys!(SYS_write, ready[1], b"x", 1), 1);
+                kept()
             });
-            sleep_ms(50);
+            let mut b = [0u8];
+            eq(sys!(SYS_read, ready[0], &mut b, 1), 1);
+            shut(ready);
             7
         });
         shut([p[1]]);
@@ -360,19 +367,26 @@ fn groups_and_sessions() {
 fn pidfds_across() {
     alone(|| {
         let own = ok(sys!(SYS_pidfd_open, getpid(), 0));
+        let p = pipe_pair();
         let init = as_init(|| {
-            // A descriptor reaches who has no number.
-            eq(sys!(SYS_pidfd_send_signal, own, 0, 0, 0), 0);
+            // A descriptor does not lead up.
+            err(sys!(SYS_pidfd_send_signal, own, 0, 0, 0), EINVAL);
             err(sys!(SYS_pidfd_open, 4_000_000, 0), ESRCH);
             shut([ok(sys!(SYS_pidfd_open, 1, 0)) as i32]);
+            eq(sys!(SYS_write, p[1], b"x", 1), 1);
             loop {
                 sys!(SYS_pause);
             }
         });
         let fd = ok(sys!(SYS_pidfd_open, init, 0));
-        sleep_ms(30);
+        let mut b = [0u8];
+        shut([p[1]]);
+        eq(sys!(SYS_read, p[0], &mut b, 1), 1);
         ok(sys!(SYS_pidfd_send_signal, fd, SIGKILL, 0, 0));
-        ok(sys!(SYS_waitid, P_PIDFD, fd, 0, WEXITED, 0));
+        let mut info = [0i32; 32];
+        ok(sys!(SYS_waitid, P_PIDFD, fd, &mut info, WEXITED, 0));
+        eq((info[2], info[4], info[6]), (CLD_KILLED, init, SIGKILL));
+        shut([p[0]]);
         shut([fd as i32, own as i32]);
     });
 }

@@ -16,7 +16,11 @@ pub fn exit_now(code: i32) -> ! {
 pub fn child(f: impl FnOnce() -> i32) -> i32 {
     let pid = crate::call::libc_ret(unsafe { libc::fork() });
     if pid == 0 {
-        let code = catch_unwind(AssertUnwindSafe(f)).unwrap_or(101);
+        let code = catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
+            let text = format!("in child: {}\n", crate::check::last_failure());
+            crate::sys!(SYS_write, 2, text.as_bytes(), text.len());
+            101
+        });
         exit_now(code);
     }
     ok(pid) as i32

@@ -6,6 +6,7 @@ use crate::net::Net;
 use crate::task::Task;
 use crate::task::namespaces::{CgroupNs, IpcNs, UtsNs};
 use crate::task::pidns::PidNs;
+use crate::task::timens::TimeNs;
 use crate::task::userns::UserNs;
 use crate::vfs::attr::{Attr, FileTime};
 use crate::vfs::file::{File, FileOps};
@@ -42,8 +43,8 @@ pub(crate) enum Namespace {
     Net(Arc<Net>),
     /// Pids.
     Pid(Arc<PidNs>),
-    /// A kind of which there is one: its name, flag and number.
-    Only(&'static str, u64, u64),
+    /// Clocks.
+    Time(Arc<TimeNs>),
 }
 
 impl Namespace {
@@ -59,7 +60,8 @@ impl Namespace {
             b"ipc" => Namespace::Ipc(task.ipc()),
             b"net" => Namespace::Net(task.net()),
             b"cgroup" => Namespace::Cgroup(task.namespaces().cgroup),
-            b"time" | b"time_for_children" => Namespace::Only("time", CLONE_NEWTIME, 4_026_531_834),
+            b"time" => Namespace::Time(task.namespaces().time),
+            b"time_for_children" => Namespace::Time(task.namespaces().time_for_children),
             _ => return None,
         })
     }
@@ -73,7 +75,7 @@ impl Namespace {
             Namespace::Ipc(ns) => ns.ino,
             Namespace::Net(ns) => ns.ino,
             Namespace::Pid(ns) => ns.ino,
-            Namespace::Only(_, _, ino) => *ino,
+            Namespace::Time(ns) => ns.ino,
         }
     }
 
@@ -87,7 +89,7 @@ impl Namespace {
             Namespace::Ipc(_) => CLONE_NEWIPC,
             Namespace::Net(_) => CLONE_NEWNET,
             Namespace::Pid(_) => CLONE_NEWPID,
-            Namespace::Only(_, flag, _) => *flag,
+            Namespace::Time(_) => CLONE_NEWTIME,
         }
     }
 
@@ -102,7 +104,7 @@ impl Namespace {
             Namespace::Ipc(ns) => Some(ns.owner.clone()),
             Namespace::Net(ns) => Some(ns.owner.clone()),
             Namespace::Pid(ns) => Some(ns.owner.clone()),
-            Namespace::Only(..) => Some(UserNs::first()),
+            Namespace::Time(ns) => Some(ns.owner.clone()),
         }
     }
 
@@ -116,7 +118,7 @@ impl Namespace {
             Namespace::Ipc(_) => "ipc",
             Namespace::Net(_) => "net",
             Namespace::Pid(_) => "pid",
-            Namespace::Only(kind, ..) => kind,
+            Namespace::Time(_) => "time",
         };
         format!("{kind}:[{}]", self.number())
     }

@@ -4,6 +4,7 @@
 use super::{anonymous_attr, next_ino};
 use crate::fail::SysResult;
 use crate::sync::{Level, Lock};
+use crate::task::pidns::PidNs;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps};
 use crate::wait::{Listener, Ready, WaitQueue};
@@ -296,7 +297,7 @@ impl FileOps for Epoll {
         Ok(anonymous_attr(15, self.ino, 0o600))
     }
 
-    fn info(&self) -> String {
+    fn info(&self, _: &PidNs) -> String {
         use std::fmt::Write;
         let mut items: Vec<_> = self.items.lock().values().cloned().collect();
         items.sort_unstable_by_key(|item| item.key);

@@ -4,6 +4,7 @@ use super::{anonymous_attr, next_ino};
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::sync::{Level, Lock};
+use crate::task::pidns::PidNs;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps, Written};
 use crate::wait::{Ready, WaitQueue};
@@ -110,7 +111,7 @@ impl FileOps for Eventfd {
         Ok(anonymous_attr(15, self.ino, 0o600))
     }
 
-    fn info(&self) -> String {
+    fn info(&self, _: &PidNs) -> String {
         let count = *self.count.lock();
         let semaphore = u8::from(self.semaphore);
         format!("eventfd-count: {count:16x}\neventfd-id: {}\neventfd-semaphore: {semaphore}\n", self.ino)

@@ -8,6 +8,7 @@ use crate::ipc::sysv::Counter;
 use crate::net::socket::Socket;
 use crate::signal::send;
 use crate::sync::{Level, Lock};
+use crate::task::pidns::Name;
 use crate::task::{Process, Task};
 use crate::time;
 use crate::vfs::attr::{Attr, FileTime};
@@ -44,7 +45,7 @@ struct Notify {
     process: Weak<Process>,
     /// Its descriptor table.
     table: u64,
-    pid: i32,
+    name: Name,
     how: How,
 }
 
@@ -310,7 +311,8 @@ impl Queue {
         until: Option<Duration>,
     ) -> SysResult<()> {
         cx.wait_on(&self.wait, Ready::OUT);
-        let uid = cx.task.creds().uid;
+        let creds = cx.task.creds();
+        let uid = creds.ns.user(creds.uid);
         let mut messages = self.messages.lock();
         if messages.count >= self.limits.0 {
             drop(messages);
@@ -337,8 +339,10 @@ impl Queue {
         if let Some(notify) = notify
             && let (Some(process), How::Signal(signal, value)) = (notify.process.upgrade(), notify.how)
         {
-            let info = Siginfo::queue(signal, SI_MESGQ, cx.task.process.pid, uid, value);
-            send::to_process(cx.kernel(), &process, info);
+            let pid = cx.task.process.seen_by(&process);
+            let info = Siginfo::queue(signal, SI_MESGQ, pid, uid, value);
+            // A signal that waits already is enough.
+            let _ = send::by(cx.task, &process, None, info);
         }
         Ok(())
     }
@@ -397,7 +401,7 @@ impl Queue {
             return Err(Errno::EBUSY.into());
         }
         let process = Arc::downgrade(&task.process);
-        messages.notify = Some(Notify { process, table, pid: task.process.pid, how });
+        messages.notify = Some(Notify { process, table, name: task.process.name.clone(), how });
         Ok(())
     }
 
@@ -425,14 +429,15 @@ fn wait<T>(cx: &mut Cx, file: &File, until: Option<Duration>) -> SysResult<T> {
 }
 
 impl FileOps for MqFile {
-    fn read(&self, _: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
+    fn read(&self, cx: &mut Cx, _: &File, buf: &mut [u8], offset: u64) -> SysResult<usize> {
         let messages = self.queue.messages.lock();
-        let (kind, signal, pid) = match &messages.notify {
-            Some(Notify { how: How::Signal(signal, _), pid, .. }) => (SIGEV_SIGNAL, *signal, *pid),
-            Some(Notify { how: How::Socket(..), pid, .. }) => (SIGEV_THREAD, 0, *pid),
-            Some(Notify { pid, .. }) => (SIGEV_NONE, 0, *pid),
-            None => (0, 0, 0),
+        let (kind, signal) = match &messages.notify {
+            Some(Notify { how: How::Signal(signal, _), .. }) => (SIGEV_SIGNAL, *signal),
+            Some(Notify { how: How::Socket(..), .. }) => (SIGEV_THREAD, 0),
+            Some(_) => (SIGEV_NONE, 0),
+            None => (0, 0),
         };
+        let pid = messages.notify.as_ref().map_or(0, |notify| notify.name.in_ns(&cx.task.process.pidns));
         let text =
             format!("QSIZE:{:<10} NOTIFY:{kind:<5} SIGNO:{signal:<5} NOTIFY_PID:{pid:<6}\n", messages.bytes);
         drop(messages);

@@ -5,6 +5,7 @@ use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::signal::mask;
 use crate::task::Process;
+use crate::task::pidns::PidNs;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps};
 use crate::wait::{Ready, WaitQueue};
@@ -103,7 +104,7 @@ impl FileOps for Signalfd {
         Ok(anonymous_attr(15, self.ino, 0o600))
     }
 
-    fn info(&self) -> String {
+    fn info(&self, _: &PidNs) -> String {
         format!("sigmask:\t{:016x}\n", self.mask.load(Ordering::SeqCst))
     }
 

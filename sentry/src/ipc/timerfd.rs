@@ -4,7 +4,7 @@ use super::{anonymous_attr, next_ino};
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
 use crate::sync::{Level, Lock};
-use crate::time::{TimerId, Timers, now};
+use crate::time::{Base, TimerId, Timers, now};
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps};
 use crate::wait::{Listener, Ready, WaitQueue};
@@ -49,20 +49,20 @@ pub struct Timerfd {
     queue: WaitQueue,
     timers: Arc<Timers>,
     me: Weak<Timerfd>,
-    /// The clock is CLOCK_REALTIME: absolute times are converted.
-    pub realtime: bool,
+    /// What absolute times are of.
+    pub base: Base,
     ino: u64,
 }
 
 impl Timerfd {
     /// Disarmed.
-    pub fn new(timers: Arc<Timers>, realtime: bool) -> Arc<Timerfd> {
+    pub fn new(timers: Arc<Timers>, base: Base) -> Arc<Timerfd> {
         Arc::new_cyclic(|me| Timerfd {
             state: Lock::new(Level::Object, State::default()),
             queue: WaitQueue::new(),
             timers,
             me: me.clone(),
-            realtime,
+            base,
             ino: next_ino(),
         })
     }

@@ -381,8 +381,9 @@ fn get_general(cx: &mut Cx, socket: &Socket, name: i32, room: usize) -> Option<S
         SO_MEMINFO => Ok(meminfo(&state, buffers)),
         SO_PEERCRED => {
             let creds = match &state.peer_side {
-                Some(Side { pid, creds, .. }) => {
-                    Ucred { pid: cx.task.shown(*pid), uid: ns.user(creds.euid), gid: ns.group(creds.egid) }
+                Some(Side { name, creds, .. }) => {
+                    let pid = name.in_ns(&cx.task.process.pidns);
+                    Ucred { pid, uid: ns.user(creds.euid), gid: ns.group(creds.egid) }
                 }
                 None => Ucred { pid: 0, uid: u32::MAX, gid: u32::MAX },
             };

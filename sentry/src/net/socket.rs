@@ -13,6 +13,7 @@ use crate::ipc::{anonymous_attr, next_ino};
 use crate::kernel::Kernel;
 use crate::sync::{Level, Lock};
 use crate::task::creds::Creds;
+use crate::task::pidns::{Name, PidNs};
 use crate::task::{Process, Task};
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps, Written, o};
@@ -103,14 +104,15 @@ pub struct Backlog {
 #[derive(Clone)]
 pub(super) struct Side {
     pub(super) process: Weak<Process>,
-    pub(super) pid: i32,
+    pub(super) name: Name,
     pub(super) creds: Arc<Creds>,
 }
 
 impl Side {
     /// Takes a lock of the task: no socket's state may be held.
     pub(super) fn of(task: &Task) -> Side {
-        Side { process: Arc::downgrade(&task.process), pid: task.process.pid, creds: task.creds() }
+        let process = &task.process;
+        Side { process: Arc::downgrade(process), name: process.name.clone(), creds: task.creds() }
     }
 }
 
@@ -697,7 +699,7 @@ impl FileOps for Socket {
         self.close();
     }
 
-    fn info(&self) -> String {
+    fn info(&self, _: &PidNs) -> String {
         let state = self.state.lock();
         let flying: usize = state.inbox.iter().map(|message| message.ancillary.rights.len()).sum();
         match self.family {

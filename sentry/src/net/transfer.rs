@@ -62,7 +62,8 @@ impl Socket {
             let mut creds = got.ancillary.creds.unwrap_or(Ucred { pid: 0, uid: 65534, gid: 65534 });
             let ns = &cx.task.creds().ns;
             (creds.uid, creds.gid) = (ns.user(creds.uid), ns.group(creds.gid));
-            creds.pid = cx.task.shown(creds.pid);
+            let sender = got.ancillary.process.as_ref();
+            creds.pid = sender.map_or_else(|| cx.task.shown(creds.pid), |p| p.seen_by(&cx.task.process));
             out.push((SOL_SOCKET, SCM_CREDENTIALS, creds.as_bytes().to_vec()));
         }
         if let Some(time) = got.time {

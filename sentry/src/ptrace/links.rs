@@ -189,8 +189,9 @@ pub(crate) fn tracee_ends(
     let tracer = link.by.process.clone();
     let node = tree.node_mut(task.process.pid).ok()?;
     node.ghosts = node.ghosts.saturating_add(1);
-    let mut info = node.child_info(status);
-    info = Siginfo::child(info.si_code, task.tid(), node.uid, info.si_status(), 0, 0);
+    let info = exit::child_info(&node.process, node.uid, status, &tracer);
+    let number = task.name().in_ns(&tracer.pidns);
+    let info = Siginfo::child(info.si_code, number, info.si_uid(), info.si_status(), 0, 0);
     Some((tracer, info))
 }
 
@@ -198,7 +199,7 @@ pub(crate) fn tracee_ends(
 pub(crate) fn tell(kernel: &Arc<Kernel>, process: &Arc<Process>, info: Siginfo, stopped: bool) {
     let action = process.sighand().get(SIGCHLD);
     if action.sa_handler != SIG_IGN && !(stopped && action.sa_flags & SA_NOCLDSTOP != 0) {
-        send::to_process(kernel, process, info);
+        send::event(kernel, process, None, info);
     }
     process.child_wait.wake(crate::wait::Ready::IN);
 }

@@ -4,7 +4,7 @@ use super::{Kind, Resumed, Stop, links, watch};
 use crate::fail::Restart;
 use crate::run::{Call, Ended};
 use crate::signal::{bit, mask, send};
-use crate::task::Task;
+use crate::task::{Process, Task};
 use platform::{CallError, Gone, Port, Regs};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -74,14 +74,21 @@ fn enter(task: &Arc<Task>, port: &mut dyn Port, regs: Regs, look: Look) -> Resul
         task.tracing.set_held(true);
         tracer
     };
-    let info = Siginfo::child(look.why, task.tid(), task.creds().uid, look.code & 0x7f, 0, 0);
+    let (number, uid) = names(task, &tracer.process);
+    let info = Siginfo::child(look.why, number, uid, look.code & 0x7f, 0, 0);
     links::tell(&task.kernel, &tracer.process, info, true);
     Ok(true)
 }
 
+/// A task and its user as another process calls them.
+pub(crate) fn names(task: &Task, to: &Process) -> (i32, u32) {
+    (task.name().in_ns(&to.pidns), to.creds().ns.user(task.creds().uid))
+}
+
 /// siginfo of a stop that is no signal's.
 fn own_info(task: &Task, signal: i32, code: i32) -> Siginfo {
-    Siginfo::kill(signal, code, task.own_tid(), task.creds().uid)
+    let (number, uid) = names(task, &task.process);
+    Siginfo::kill(signal, code, number, uid)
 }
 
 fn call_code(task: &Task) -> i32 {

@@ -32,8 +32,9 @@ pub(crate) fn force(task: &Arc<Task>, info: Siginfo) {
     let sighand = task.process.sighand();
     let action = sighand.get(signal);
     let blocked = task.signals.lock().mask & bit(signal) != 0;
-    if blocked || matches!(action.sa_handler, SIG_IGN | SIG_DFL) {
-        // It ends even the init of a namespace.
+    let by_default = blocked || matches!(action.sa_handler, SIG_IGN | SIG_DFL);
+    if by_default && !task.tracing.is_traced() {
+        // It ends even the init of a namespace, unless somebody looks for its fault.
         task.process.unkillable.store(false, std::sync::atomic::Ordering::Relaxed);
     }
     if blocked || action.sa_handler == SIG_IGN {
@@ -69,6 +70,7 @@ pub(crate) fn force_segv(task: &Arc<Task>, failed: i32) {
     if failed == SIGSEGV {
         let sighand = task.process.sighand();
         sighand.set(SIGSEGV, Sigaction::default());
+        task.process.unkillable.store(false, std::sync::atomic::Ordering::Relaxed);
     }
     force(task, Siginfo::kernel(SIGSEGV));
 }

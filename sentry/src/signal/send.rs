@@ -1,4 +1,10 @@
 //! Sending signals.
+//!
+//! siginfo is said in the receiver's words: pids as its PID namespace has them, users as its user namespace has them, at
+//! the time of sending. Who asks for a signal that is a task's own doing uses [`by`], which sees to that.
+//!
+//! The init of a namespace gets no signal that it has no handler for, not even SIGKILL and SIGSTOP, but those two from the
+//! kernel and from namespaces above it.
 
 use super::queue::Queue;
 use super::{IGNORED, STOPPING, bit};
@@ -6,6 +12,7 @@ use crate::fail::SysResult;
 use crate::kernel::Kernel;
 use crate::ptrace::stop;
 use crate::task::creds::Creds;
+use crate::task::userns::Ids;
 use crate::task::{Process, Task, exit};
 use crate::time::posix::Mark;
 use crate::wait::Ready;
@@ -16,15 +23,21 @@ use syscall_table::abi::sigaction::*;
 use syscall_table::abi::wait::WaitStatus;
 use syscall_table::errno::Errno;
 
-/// Sends a signal to a process. No lock but a call's may be held.
+/// Sends a signal of the kernel's own to a process. No lock but a call's may be held.
 pub fn to_process(kernel: &Arc<Kernel>, process: &Arc<Process>, info: Siginfo) {
-    // Only real-time signals can fail to queue, and who must know calls `queue`.
-    let _ = queue(kernel, process, None, info);
+    // Only real-time signals can fail to queue, and who must know calls `by`.
+    let _ = put(kernel, process, None, info, true, None);
 }
 
-/// Sends a signal to one task. No lock but a call's may be held.
+/// Sends a signal of the kernel's own to one task. No lock but a call's may be held.
 pub fn to_task(task: &Arc<Task>, info: Siginfo) {
-    let _ = queue(&task.kernel, &task.process, Some(task), info);
+    let _ = put(&task.kernel, &task.process, Some(task), info, true, None);
+}
+
+/// Sends what somebody has set up, and what is no order: an end of a child, readiness of a descriptor. No lock but a call's
+/// may be held. `target`: one task of the process.
+pub fn event(kernel: &Arc<Kernel>, process: &Arc<Process>, target: Option<&Arc<Task>>, info: Siginfo) {
+    let _ = put(kernel, process, target, info, false, None);
 }
 
 /// Sends a signal of the kernel's own (SIGTTIN, SIGINT of a terminal, …) to all members of a process group.
@@ -37,8 +50,13 @@ pub fn to_group(kernel: &Arc<Kernel>, pgid: i32, signal: i32) {
 
 /// SIGPIPE of a write by this task.
 pub fn sigpipe(task: &Arc<Task>) {
-    let info = Siginfo::kill(SIGPIPE, SI_USER, task.process.pid, task.creds().uid);
-    to_task(task, info);
+    to_task(task, own_info(task, SIGPIPE, SI_USER));
+}
+
+/// siginfo of a signal that a task sends by kill(2), tgkill(2) and the like, in its own words.
+pub(crate) fn own_info(task: &Task, signal: i32, code: i32) -> Siginfo {
+    let creds = task.creds();
+    Siginfo::kill(signal, code, task.process.name.own(), creds.ns.user(creds.uid))
 }
 
 /// Whether `sender` may send `signal` to the process (kill(2)).
@@ -59,20 +77,51 @@ pub(crate) fn timer(
     info: Siginfo,
     mark: Mark,
 ) {
-    let _ = put(kernel, process, target, info, Some(mark));
+    let _ = put(kernel, process, target, info, false, Some(mark));
 }
 
-/// Sends a signal to a process, or to `target` of it.
+/// Sends a task's signal to a process, or to `target` of it; `info` is in the sender's words.
 ///
 /// # Errors
 /// EAGAIN when a real-time signal cannot be queued.
-pub(crate) fn queue(
-    kernel: &Arc<Kernel>,
+pub(crate) fn by(
+    sender: &Task,
     process: &Arc<Process>,
     target: Option<&Arc<Task>>,
     info: Siginfo,
 ) -> SysResult<()> {
-    put(kernel, process, target, info, None)
+    let above = sender.process.seen_by(process) == 0;
+    let info = if names_sender(&info) { reworded(sender, process, target, info, above) } else { info };
+    put(&sender.kernel, process, target, info, above, None)
+}
+
+/// Whether siginfo has a pid and a user (siginfo_layout of Linux): what is a timer's or a descriptor's has other things
+/// there.
+fn names_sender(info: &Siginfo) -> bool {
+    match info.si_code {
+        SI_TIMER | SI_SIGIO => false,
+        code => code <= SI_USER || code >= SI_KERNEL || info.si_signo == SIGCHLD,
+    }
+}
+
+fn reworded(
+    sender: &Task,
+    process: &Process,
+    target: Option<&Arc<Task>>,
+    info: Siginfo,
+    above: bool,
+) -> Siginfo {
+    let own = sender.creds().ns.clone();
+    let ns = match target {
+        Some(task) => task.creds().ns.clone(),
+        None => process.creds().ns.clone(),
+    };
+    // Who has no number there is not named, whatever it says itself.
+    let info = if above { info.with_pid(0) } else { info };
+    if ns == own {
+        return info;
+    }
+    info.with_uid(ns.user(own.to_kernel(Ids::Users, info.si_uid()).unwrap_or(u32::MAX)))
 }
 
 fn put(
@@ -80,15 +129,20 @@ fn put(
     process: &Arc<Process>,
     target: Option<&Arc<Task>>,
     info: Siginfo,
+    // SIGKILL and SIGSTOP reach even the init of a namespace.
+    forced: bool,
     mark: Option<Mark>,
 ) -> SysResult<()> {
     let signal = info.si_signo;
     if bit(signal) == 0 || process.is_exiting() {
         return Ok(());
     }
-    let info = named(process, target, info);
+    let spared =
+        process.unkillable.load(Ordering::Relaxed) && !(forced && matches!(signal, SIGKILL | SIGSTOP));
     if signal == SIGKILL {
-        exit::group(kernel, process, WaitStatus::signaled(SIGKILL, false), None);
+        if !spared {
+            exit::group(kernel, process, WaitStatus::signaled(SIGKILL, false), None);
+        }
         return Ok(());
     }
     let threads = process.threads();
@@ -100,8 +154,7 @@ fn put(
         flush(process, &threads, bit(SIGCONT));
     }
     let action = process.sighand().get(signal);
-    let spared = |signal| process.unkillable.load(Ordering::Relaxed) && signal != SIGSTOP;
-    let by_default = bit(signal) & IGNORED != 0 || spared(signal);
+    let by_default = bit(signal) & IGNORED != 0 || spared;
     let ignored = action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL && by_default;
     let blocked = |task: &Arc<Task>| super::mask::get(task) & bit(signal) != 0;
     // A tracer sees what its tracee ignores.
@@ -131,31 +184,6 @@ fn put(
         task.notify();
     }
     Ok(())
-}
-
-/// The sender's user as the receiver's user namespace calls it.
-fn named(process: &Process, target: Option<&Arc<Task>>, info: Siginfo) -> Siginfo {
-    // siginfo_layout() of Linux: what is a timer's or a descriptor's has other things there.
-    let has_user = match info.si_code {
-        SI_TIMER | SI_SIGIO => false,
-        code => code <= SI_USER || info.si_signo == SIGCHLD,
-    };
-    // A number that the sender made up itself stays as it is.
-    let has_pid =
-        matches!(info.si_code, SI_USER | SI_TKILL | SI_MESGQ) || info.si_signo == SIGCHLD && info.si_code > 0;
-    let info = match process.pidns.level {
-        0 => info,
-        _ if has_pid => info.with_pid(process.pidns.local(info.si_pid())),
-        _ => info,
-    };
-    if !has_user {
-        return info;
-    }
-    let ns = match target {
-        Some(task) => task.creds().ns.clone(),
-        None => process.creds().ns.clone(),
-    };
-    if ns.is_first() { info } else { info.with_uid(ns.user(info.si_uid())) }
 }
 
 /// Most signals queued for one task and its process together, whatever RLIMIT_SIGPENDING says.
@@ -229,14 +257,17 @@ fn job_event(kernel: &Arc<Kernel>, process: &Arc<Process>, stopped: Option<i32>)
         node.stop_event = stopped;
         node.cont_event = stopped.is_none();
         let status = stopped.map_or(WaitStatus::continued(), WaitStatus::stopped);
-        let info = node.child_info(status);
-        let parent = node.parent;
-        tree.nodes.get(&parent).map(|p| (p.process.clone(), info))
+        let (process, parent, uid) = (node.process.clone(), node.parent, node.uid);
+        let parent = tree.nodes.get(&parent).map(|p| p.process.clone());
+        parent.map(|parent| {
+            let info = exit::child_info(&process, uid, status, &parent);
+            (parent, info)
+        })
     };
     if let Some((parent, info)) = told {
         let action = parent.sighand().get(SIGCHLD);
         if action.sa_handler != SIG_IGN && action.sa_flags & SA_NOCLDSTOP == 0 {
-            to_process(kernel, &parent, info);
+            event(kernel, &parent, None, info);
         }
         parent.child_wait.wake(Ready::IN);
     }

@@ -47,7 +47,19 @@ fn read(cx: &mut Cx, id: i32) -> SysResult<Timespec> {
     match clock(cx, id)? {
         Clock::Host(host) => {
             let t = host_time(host);
-            Ok(Timespec { tv_sec: t.tv_sec, tv_nsec: t.tv_nsec })
+            let offset = match host {
+                Host::Monotonic | Host::MonotonicRaw | Host::MonotonicCoarse => {
+                    cx.task.clock_offsets().monotonic
+                }
+                Host::Boottime | Host::BoottimeAlarm => cx.task.clock_offsets().boottime,
+                _ => 0,
+            };
+            if offset == 0 {
+                return Ok(Timespec { tv_sec: t.tv_sec, tv_nsec: t.tv_nsec });
+            }
+            let seconds = u64::try_from(t.tv_sec).unwrap_or(0);
+            let now = std::time::Duration::new(seconds, u32::try_from(t.tv_nsec).unwrap_or(0));
+            Ok(time::to_timespec(time::shifted(now, offset)))
         }
         Clock::Thread(tid) if tid == cx.task.tid() => {
             let used = usage::of_caller(cx)?;

@@ -32,7 +32,7 @@ pub fn clone(
             parent_tid: parent_tid.addr(),
             child_tid: child_tid.addr(),
             pidfd: parent_tid.addr(),
-            wanted: None,
+            wanted: Vec::new(),
         },
     )
 }
@@ -80,17 +80,10 @@ pub fn clone3(cx: &mut Cx, cl_args: InBuf, size: usize) -> SysResult {
     }
     let stack = args.stack.checked_add(args.stack_size).ok_or(Errno::EINVAL)?;
     // Read before anything of them is judged.
-    let wanted = match args.set_tid {
-        0 => None,
-        at => {
-            let first: i32 = cx.read_value(at)?;
-            // There is one pid namespace.
-            if args.set_tid_size != 1 {
-                return Err(Errno::EINVAL.into());
-            }
-            Some(first)
-        }
-    };
+    let mut wanted = Vec::new();
+    for at in 0..args.set_tid_size {
+        wanted.push(cx.read_value(args.set_tid.wrapping_add(at * 4))?);
+    }
     if into_cgroup {
         cx.task.files().get(args.cgroup as i32)?;
     }

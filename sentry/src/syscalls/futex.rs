@@ -6,7 +6,7 @@ use crate::fail::{Restart, SysResult};
 use crate::ipc::futex::pi::LockWord;
 use crate::ipc::futex::{Places, Seen, Word};
 use crate::mm::Key;
-use crate::time;
+use crate::time::{self, Base};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use syscall_table::abi::*;
@@ -138,7 +138,8 @@ pub(super) fn deadline(
         true => None,
         false => {
             let spec: Timespec = cx.read_value(timeout.addr())?;
-            Some(time::deadline(time::from_timespec(&spec)?, absolute, realtime))
+            let base = if realtime { Base::Real } else { Base::Monotonic };
+            Some(time::deadline(cx.task, time::from_timespec(&spec)?, absolute, base))
         }
     };
     Ok(cx.deadline(|| deadline))

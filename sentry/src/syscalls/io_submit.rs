@@ -218,7 +218,7 @@ fn deadline(cx: &mut Cx, timeout: In<Timespec>) -> SysResult<Option<Duration>> {
         true => None,
         false => {
             let spec: Timespec = cx.read_value(timeout.addr())?;
-            Some(time::deadline(time::from_timespec(&spec)?, false, false))
+            Some(time::now().saturating_add(time::from_timespec(&spec)?))
         }
     };
     Ok(cx.deadline(|| until))

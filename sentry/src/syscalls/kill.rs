@@ -8,7 +8,6 @@ use crate::task::creds::cap;
 use crate::task::tree::INIT;
 use crate::task::{Process, Task};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use syscall_table::abi::sigaction::*;
 use syscall_table::errno::Errno;
 
@@ -26,7 +25,7 @@ pub(super) fn target(cx: &Cx, pid: i32) -> SysResult<Arc<Process>> {
 }
 
 fn own_info(cx: &Cx, sig: i32, code: i32) -> Siginfo {
-    Siginfo::kill(sig, code, cx.task.process.pid, cx.task.creds().uid)
+    send::own_info(cx.task, sig, code)
 }
 
 /// Checks permission and sends; signal 0 only checks.
@@ -42,16 +41,7 @@ pub(super) fn deliver(
     if info.si_signo == 0 {
         return Ok(());
     }
-    // Who has no number there is not named, whatever the caller says.
-    let info = if process.pidns.local(cx.task.process.pid) == 0 { info.with_pid(0) } else { info };
-    if [SIGKILL, SIGSTOP].contains(&info.si_signo)
-        && process.unkillable.load(Relaxed)
-        && cx.task.process.pidns.is_within(&process.pidns)
-    {
-        // Nothing that the init of a namespace has no handler for reaches it from within.
-        return Ok(());
-    }
-    send::queue(cx.kernel(), process, to, info)
+    send::by(cx.task, process, to, info)
 }
 
 pub fn kill(cx: &mut Cx, pid: Pid, sig: Signal) -> SysResult {
@@ -66,8 +56,7 @@ pub fn kill(cx: &mut Cx, pid: Pid, sig: Signal) -> SysResult {
         }
         -1 => {
             let own = cx.task.process.pid;
-            let others =
-                |p: &Arc<Process>| p.pid != own && cx.task.shown(p.pid) > i32::from(p.pidns.level > 0);
+            let others = |p: &Arc<Process>| p.pid != own && p.seen_by(&cx.task.process) > 1;
             cx.kernel().tree.processes().into_iter().filter(others).collect()
         }
         pid => {

@@ -93,7 +93,7 @@ fn until(cx: &mut Cx, timeout: In<Timespec>) -> SysResult<Option<Duration>> {
         true => None,
         false => {
             let spec: Timespec = cx.read_value(timeout.addr())?;
-            Some(time::deadline(time::from_timespec(&spec)?, true, true))
+            Some(time::deadline(cx.task, time::from_timespec(&spec)?, true, time::Base::Real))
         }
     };
     Ok(cx.deadline(|| until))

@@ -56,7 +56,7 @@ pub fn msgsnd(cx: &mut Cx, msqid: i32, msgp: Addr, msgsz: usize, msgflg: IpcFlag
         return Err(Errno::EINVAL.into());
     };
     cx.wait_on(queue.queue(), Ready::IN);
-    if queue.send(&message, cx.task.process.pid, &cx.task.ipc().sysv.usage.bytes)? {
+    if queue.send(&message, &cx.task.process.name, &cx.task.ipc().sysv.usage.bytes)? {
         return Ok(0);
     }
     if msgflg.has(IPC_NOWAIT) {
@@ -89,7 +89,7 @@ pub fn msgrcv(cx: &mut Cx, msqid: i32, msgp: Addr, msgsz: usize, msgtyp: i64, ms
     let queue = cx.state::<Waiting>().queue.clone().ok_or(Errno::EINVAL)?;
     cx.wait_on(queue.queue(), Ready::IN);
     let bytes = &cx.task.ipc().sysv.usage.bytes;
-    match queue.receive(wanted, msgsz, msgflg.has(MSG_NOERROR), cx.task.process.pid, bytes)? {
+    match queue.receive(wanted, msgsz, msgflg.has(MSG_NOERROR), &cx.task.process.name, bytes)? {
         Some(message) => {
             let text = message.text.get(..message.text.len().min(msgsz)).unwrap_or_default();
             cx.write_value(msgp.addr(), &message.kind)?;
@@ -138,7 +138,7 @@ pub fn msgctl(cx: &mut Cx, msqid: i32, op: IpcCmd, buf: Addr) -> SysResult {
             if cmd != MSG_STAT_ANY && !queue.perm().may(&creds, READ) {
                 return Err(Errno::EACCES.into());
             }
-            let stat = queue.lock().stat(id, &creds.ns);
+            let stat = queue.lock().stat(id, cx.task);
             cx.write_value(buf.addr(), &stat)?;
             Ok(if cmd == IPC_STAT { 0 } else { u64::from(id.cast_unsigned()) })
         }

@@ -3,8 +3,8 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Restart, SysResult};
-use crate::time;
 use crate::time::posix::Clock;
+use crate::time::{self, Base};
 use std::time::Duration;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
@@ -23,17 +23,18 @@ fn sleep(cx: &mut Cx, until: Option<Duration>, rem: Option<u64>, restart: Restar
     cx.block_until(until, restart)
 }
 
-fn until(cx: &mut Cx, spec: u64, absolute: bool, real: bool) -> SysResult<Option<Duration>> {
+fn until(cx: &mut Cx, spec: u64, absolute: bool, base: Base) -> SysResult<Option<Duration>> {
     if let Some(kept) = cx.call.deadline {
         return Ok(kept);
     }
     let wish = time::from_timespec(&cx.read_value(spec)?)?;
-    Ok(cx.deadline(|| Some(time::deadline(wish, absolute, real))))
+    let deadline = time::deadline(cx.task, wish, absolute, base);
+    Ok(cx.deadline(|| Some(deadline)))
 }
 
 /// nanosleep(2)
 pub fn nanosleep(cx: &mut Cx, duration: In<Timespec>, rem: Out<Timespec>) -> SysResult {
-    let until = until(cx, duration.addr(), false, false)?;
+    let until = until(cx, duration.addr(), false, Base::Monotonic)?;
     sleep(cx, until, (!rem.is_null()).then_some(rem.addr()), Restart::Block)
 }
 
@@ -85,9 +86,10 @@ pub fn clock_nanosleep(
     t: In<Timespec>,
     remain: Out<Timespec>,
 ) -> SysResult {
-    let real = match clockid.bits() {
-        CLOCK_REALTIME | CLOCK_TAI => true,
-        CLOCK_MONOTONIC | CLOCK_BOOTTIME => false,
+    let base = match clockid.bits() {
+        CLOCK_REALTIME | CLOCK_TAI => Base::Real,
+        CLOCK_MONOTONIC => Base::Monotonic,
+        CLOCK_BOOTTIME => Base::Boottime,
         CLOCK_REALTIME_ALARM | CLOCK_BOOTTIME_ALARM => return Err(Errno::EPERM.into()),
         CLOCK_MONOTONIC_RAW | CLOCK_REALTIME_COARSE | CLOCK_MONOTONIC_COARSE | CLOCK_THREAD_CPUTIME_ID => {
             return Err(Errno::EOPNOTSUPP.into());
@@ -98,7 +100,7 @@ pub fn clock_nanosleep(
         }
     };
     let absolute = flags.has(TIMER_ABSTIME);
-    let until = until(cx, t.addr(), absolute, real)?;
+    let until = until(cx, t.addr(), absolute, base)?;
     match absolute {
         true => sleep(cx, until, None, Restart::NoHand),
         false => sleep(cx, until, (!remain.is_null()).then_some(remain.addr()), Restart::Block),

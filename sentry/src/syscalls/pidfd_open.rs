@@ -46,6 +46,9 @@ pub fn pidfd_send_signal(
         return Err(Errno::EINVAL.into());
     }
     let (process, thread) = signalled(cx, pidfd)?;
+    if !process.pidns.is_within(&cx.task.process.pidns) {
+        return Err(Errno::EINVAL.into());
+    }
     let thread = match thread {
         Some(thread) if !flags.has(PIDFD_SIGNAL_THREAD_GROUP | PIDFD_SIGNAL_PROCESS_GROUP) => {
             Some(thread.ok_or(Errno::ESRCH)?)
@@ -58,7 +61,7 @@ pub fn pidfd_send_signal(
         return Err(Errno::EINVAL.into());
     }
     let info = if info.is_null() {
-        Siginfo::kill(sig.raw(), SI_USER, cx.task.process.pid, cx.task.creds().uid)
+        crate::signal::send::own_info(cx.task, sig.raw(), SI_USER)
     } else {
         let given: Siginfo = cx.read_value(info.addr())?;
         if given.si_signo != sig.raw() {

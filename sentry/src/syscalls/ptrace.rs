@@ -275,7 +275,7 @@ fn signal(data: u64) -> SysResult<i32> {
 
 fn resume(cx: &mut Cx, task: &Arc<Task>, op: i64, data: u64) -> SysResult<()> {
     let signal = signal(data)?;
-    let tracer = (cx.task.process.pid, cx.task.creds().uid);
+    let tracer = crate::ptrace::stop::names(cx.task, &task.process);
     {
         let mut state = task.tracing.lock();
         let State { by: Some(by), stop, resumed } = &mut *state else { return Err(Errno::ESRCH.into()) };

@@ -82,7 +82,7 @@ fn begin(
         true => None,
         false => {
             let spec: Timespec = cx.read_value(timeout.addr())?;
-            Some(time::deadline(time::from_timespec(&spec)?, false, false))
+            Some(time::now().saturating_add(time::from_timespec(&spec)?))
         }
     };
     cx.deadline(|| until);
@@ -167,10 +167,10 @@ pub fn semctl(cx: &mut Cx, semid: i32, semnum: i32, op: IpcCmd, arg: u64) -> Sys
         cmd @ (GETVAL | GETPID | GETNCNT | GETZCNT) => {
             let set = ipc.sem.find(semid)?;
             let state = permitted(cx, &set, READ)?;
-            let sem = state.sems.get(semaphore(semnum, &state)?).copied().unwrap_or_default();
+            let sem = state.sems.get(semaphore(semnum, &state)?).cloned().unwrap_or_default();
             Ok(match cmd {
                 GETVAL => sem.value.into(),
-                GETPID => u64::from(cx.task.shown(sem.pid).cast_unsigned()),
+                GETPID => u64::from(sem.by.in_ns(&cx.task.process.pidns).cast_unsigned()),
                 GETNCNT => sem.rising.into(),
                 _ => sem.zero.into(),
             })
@@ -195,7 +195,7 @@ pub fn semctl(cx: &mut Cx, semid: i32, semnum: i32, op: IpcCmd, arg: u64) -> Sys
             }
             let mut state = set.lock();
             for (sem, value) in state.sems.iter_mut().zip(values) {
-                (sem.value, sem.pid) = (value, cx.task.process.pid);
+                (sem.value, sem.by) = (value, cx.task.process.name.clone());
             }
             changed(&set, state, None, cx);
             Ok(0)
@@ -211,7 +211,7 @@ pub fn semctl(cx: &mut Cx, semid: i32, semnum: i32, op: IpcCmd, arg: u64) -> Sys
                 return Err(Errno::EACCES.into());
             }
             if let Some(sem) = state.sems.get_mut(at) {
-                (sem.value, sem.pid) = (value, cx.task.process.pid);
+                (sem.value, sem.by) = (value, cx.task.process.name.clone());
             }
             changed(&set, state, u16::try_from(at).ok(), cx);
             Ok(0)

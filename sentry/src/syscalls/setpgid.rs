@@ -61,8 +61,7 @@ pub fn setpgid(cx: &mut Cx, pid: Pid, pgid: Pid) -> SysResult {
     if pgid != pid && !tree.group(pgid).any(|n| n.sid == own_sid) {
         return Err(Errno::EPERM.into());
     }
-    let old = std::mem::replace(&mut tree.node_mut(pid)?.pgid, pgid);
-    tree.strike(old);
+    tree.regroup(pid, pgid, None)?;
     Ok(0)
 }
 
@@ -72,11 +71,9 @@ pub fn setsid(cx: &mut Cx) -> SysResult {
     if tree.group(own).next().is_some() {
         return Err(Errno::EPERM.into());
     }
-    let node = tree.node_mut(own)?;
-    let old = [std::mem::replace(&mut node.pgid, own), std::mem::replace(&mut node.sid, own)];
-    old.into_iter().for_each(|number| tree.strike(number));
+    tree.regroup(own, own, Some(own))?;
     drop(tree);
     crate::tty::job::leave(&cx.task.process);
     cx.task.process.old_foreground.store(0, Ordering::SeqCst);
-    Ok(cx.task.shown(own) as u64)
+    Ok(cx.task.process.name.own() as u64)
 }

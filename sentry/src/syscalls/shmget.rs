@@ -15,7 +15,7 @@ use syscall_table::errno::Errno;
 pub fn shmget(cx: &mut Cx, key: i32, size: usize, shmflg: IpcFlags) -> SysResult {
     let size = size as u64;
     let flags = shmflg.bits();
-    let pid = cx.task.process.pid;
+    let own = &cx.task.process.name;
     let big_enough = |segment: &Segment| {
         if segment.size() < size { Err(Errno::EINVAL.into()) } else { Ok(()) }
     };
@@ -26,7 +26,7 @@ pub fn shmget(cx: &mut Cx, key: i32, size: usize, shmflg: IpcFlags) -> SysResult
         if flags & SHM_HUGETLB != 0 {
             return Err(crate::fail::Fail::gap(Errno::ENOMEM, "shmget flag SHM_HUGETLB"));
         }
-        Segment::new(perm, size, pid)
+        Segment::new(perm, size, own)
     })?;
     Ok(u64::from(id.cast_unsigned()))
 }
@@ -77,7 +77,7 @@ pub fn shmat(cx: &mut Cx, shmid: i32, shmaddr: Addr, shmflg: IpcFlags) -> SysRes
     }
     mm.check_lock(cx.task, len, false)?;
     mm.set_room(&cx.task.process);
-    let (attached, memory) = segment.attach(cx.task.process.pid, read_only)?;
+    let (attached, memory) = segment.attach(&cx.task.process.name, read_only)?;
     let fd = if read_only { memory.read_only } else { memory.both };
     let source = Some(Source { fd, file: None, offset: 0 });
     let request = Request { addr, len, prot, flags: map, source, name: "", attached: Some(attached) };
@@ -91,7 +91,7 @@ pub fn shmdt(cx: &mut Cx, shmaddr: Addr) -> SysResult {
         return Err(Errno::EINVAL.into());
     }
     let mm = cx.task.mm();
-    let pid = cx.task.process.pid;
+    let own = cx.task.process.name.clone();
     let port = cx.port()?;
     // The first piece from the address on that begins where an attachment to that address would.
     let mut pieces: Vec<(u64, u64)> = Vec::new();
@@ -118,7 +118,7 @@ pub fn shmdt(cx: &mut Cx, shmaddr: Addr) -> SysResult {
     for (start, len) in pieces {
         mm.unmap(port, start, len)?;
     }
-    segment.detached_by(pid);
+    segment.detached_by(&own);
     Ok(0)
 }
 
@@ -160,7 +160,7 @@ pub fn shmctl(cx: &mut Cx, shmid: i32, op: IpcCmd, buf: Addr) -> SysResult {
             if cmd != SHM_STAT_ANY && !segment.perm().may(&creds, READ) {
                 return Err(Errno::EACCES.into());
             }
-            cx.write_value(buf.addr(), &segment.stat(id, &cx.task.creds().ns))?;
+            cx.write_value(buf.addr(), &segment.stat(id, cx.task))?;
             Ok(if cmd == IPC_STAT { 0 } else { u64::from(id.cast_unsigned()) })
         }
         IPC_SET => {

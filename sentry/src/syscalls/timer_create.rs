@@ -3,8 +3,8 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use crate::time;
 use crate::time::posix::{Clock, Notice, SignalTimer};
+use crate::time::{self, Base};
 use std::sync::Arc;
 use std::time::Duration;
 use syscall_table::abi::*;
@@ -13,8 +13,9 @@ use syscall_table::errno::Errno;
 /// timer_create(2)
 pub fn timer_create(cx: &mut Cx, clockid: ClockId, sevp: In<Sigevent>, timerid: Out<i32>) -> SysResult {
     let clock = match clockid.bits() {
-        CLOCK_REALTIME | CLOCK_TAI => Clock::Wall { realtime: true },
-        CLOCK_MONOTONIC | CLOCK_BOOTTIME => Clock::Wall { realtime: false },
+        CLOCK_REALTIME | CLOCK_TAI => Clock::Wall(Base::Real),
+        CLOCK_MONOTONIC => Clock::Wall(Base::Monotonic),
+        CLOCK_BOOTTIME => Clock::Wall(Base::Boottime),
         CLOCK_REALTIME_ALARM | CLOCK_BOOTTIME_ALARM => return Err(Errno::EPERM.into()),
         CLOCK_MONOTONIC_RAW | CLOCK_REALTIME_COARSE | CLOCK_MONOTONIC_COARSE => {
             return Err(Errno::EOPNOTSUPP.into());
@@ -88,7 +89,7 @@ pub fn timer_settime(
     let timer = find(cx, timerid)?;
     let absolute = flags.has(TIMER_ABSTIME);
     let next = (!value.is_zero()).then(|| match &timer.clock {
-        Clock::Wall { realtime } => time::deadline(value, absolute, *realtime),
+        Clock::Wall(base) => time::deadline(cx.task, value, absolute, *base),
         _ if absolute => value,
         cpu => cpu.now().unwrap_or_default().saturating_add(value),
     });

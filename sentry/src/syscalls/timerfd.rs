@@ -4,7 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::ipc::{install, timerfd::Timerfd};
-use crate::time;
+use crate::time::{self, Base};
 use std::time::Duration;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
@@ -14,13 +14,14 @@ pub fn timerfd_create(cx: &mut Cx, clockid: ClockId, flags: TimerfdFlags) -> Sys
     if flags.unknown(TFD_CLOEXEC | TFD_NONBLOCK) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let realtime = match clockid.bits() {
-        CLOCK_REALTIME => true,
-        CLOCK_MONOTONIC | CLOCK_BOOTTIME => false,
+    let base = match clockid.bits() {
+        CLOCK_REALTIME => Base::Real,
+        CLOCK_MONOTONIC => Base::Monotonic,
+        CLOCK_BOOTTIME => Base::Boottime,
         CLOCK_REALTIME_ALARM | CLOCK_BOOTTIME_ALARM => return Err(Errno::EPERM.into()),
         _ => return Err(Errno::EINVAL.into()),
     };
-    let ops = Timerfd::new(cx.kernel().timers.clone(), realtime);
+    let ops = Timerfd::new(cx.kernel().timers.clone(), base);
     install(cx, ops, O_RDWR | flags.bits()).map(|fd| fd as u64)
 }
 
@@ -47,7 +48,7 @@ pub fn timerfd_settime(
     let old = timer.get();
     let next = match value.is_zero() {
         true => None,
-        false => Some(time::deadline(value, flags.has(TFD_TIMER_ABSTIME), timer.realtime)),
+        false => Some(time::deadline(cx.task, value, flags.has(TFD_TIMER_ABSTIME), timer.base)),
     };
     timer.set(next, interval);
     if !old_value.is_null() {

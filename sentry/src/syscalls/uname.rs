@@ -75,7 +75,9 @@ pub fn setdomainname(cx: &mut Cx, name: InBuf, len: i32) -> SysResult {
 pub fn sysinfo(cx: &mut Cx, info: Out<Sysinfo>) -> SysResult {
     let host = rustix::system::sysinfo();
     let mut out = Sysinfo::new_zeroed();
-    out.uptime = time::ticks::uptime().as_secs().saturating_add(1) as i64;
+    let offset = cx.task.clock_offsets().boottime;
+    let up = time::shifted(time::ticks::uptime(), offset);
+    out.uptime = up.as_secs().saturating_add(1) as i64;
     out.mem_unit = 1;
     // Fixed-point numbers with 16 bits behind the point (SI_LOAD_SHIFT).
     let load = (crate::fs::proc::load(cx.task) * 65536.0) as u64;

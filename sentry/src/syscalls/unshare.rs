@@ -133,6 +133,14 @@ fn join(
             *root = Some(cx.kernel().vfs.mounted(top));
             namespaces.mnt = ns;
         }
+        Namespace::Time(ns) => {
+            need(creds.capable_in(&ns.owner, cap::SYS_ADMIN) && creds.has(cap::SYS_ADMIN))?;
+            if cx.task.process.thread_count() > 1 {
+                return Err(Errno::EUSERS.into());
+            }
+            // As the children's alone: see `task::timens`.
+            namespaces.time_for_children = ns;
+        }
         Namespace::Uts(ns) => {
             need(creds.capable_in(&ns.owner, cap::SYS_ADMIN) && creds.has(cap::SYS_ADMIN))?;
             namespaces.uts = ns;
@@ -158,8 +166,6 @@ fn join(
             }
             namespaces.pid = ns;
         }
-        // There is one: who is in it stays in it.
-        Namespace::Only(..) => need(creds.capable(cap::SYS_ADMIN))?,
     }
     Ok(())
 }

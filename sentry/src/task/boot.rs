@@ -72,19 +72,20 @@ impl Kernel {
     /// The host could make no process. Call once.
     pub fn spawn_init(self: &Arc<Kernel>, init: Init) -> SysResult<Arc<Task>> {
         crate::time::ticks::start();
-        let pid = self.tree.lock().new_pid()?;
+        let name = self.tree.lock().enroll(&PidNs::first(), &[], |_| false)?;
+        let pid = name.kernel();
         debug_assert_eq!(pid, FIRST);
         let sighand = SigHand::default();
         for signal in (1..=NSIG).filter(|n| init.ignored & !UNMASKABLE & bit(*n) != 0) {
             sighand.set(signal, Sigaction { sa_handler: SIG_IGN, ..Sigaction::default() });
         }
-        let process = Process::new(pid, PidNs::first(), Arc::new(sighand), init.limits);
+        let process = Process::new(name.clone(), PidNs::first(), Arc::new(sighand), init.limits);
         let program = Program { path: init.path, argv: init.argv, envp: init.envp, closes: false };
         let uid = init.creds.uid;
         *process.ctty.lock() = self.tty.clone().map(|tty| tty as Arc<dyn Terminal>);
         let task = Task::new(
             self,
-            pid,
+            name,
             Parts {
                 process: process.clone(),
                 mm: Mm::new(Arc::new(NoSpace)),
@@ -105,25 +106,22 @@ impl Kernel {
             tree.mm_get(&mm);
             process.threads.lock().push(task.clone());
             tree.tasks.insert(pid, task.clone());
-            tree.nodes.insert(
-                pid,
-                Node {
-                    process,
-                    parent: INIT,
-                    children: Vec::new(),
-                    pgid: pid,
-                    sid: pid,
-                    exit_signal: SIGCHLD,
-                    creator: INIT,
-                    subreaper: false,
-                    zombie: None,
-                    tracer: None,
-                    ghosts: 0,
-                    stop_event: None,
-                    cont_event: false,
-                    uid,
-                },
-            );
+            tree.add(Node {
+                process,
+                parent: INIT,
+                children: Vec::new(),
+                pgid: pid,
+                sid: pid,
+                exit_signal: SIGCHLD,
+                creator: INIT,
+                subreaper: false,
+                zombie: None,
+                tracer: None,
+                ghosts: 0,
+                stop_event: None,
+                cont_event: false,
+                uid,
+            });
         }
         self.report.born(pid, INIT);
         task.control().start();

@@ -1,7 +1,7 @@
 //! New tasks and processes (clone(2)).
 
 use super::creds::{Creds, cap};
-use super::pidns::PidNs;
+use super::pidns::{Name, PidNs};
 use super::start::First;
 use super::tree::Node;
 use super::{Parts, Process, Task, exit, namespaces};
@@ -28,7 +28,7 @@ pub struct Vfork {
 }
 
 /// Arguments of clone3(2), which the other calls are special cases of.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     /// CLONE_*, without the exit signal.
     pub flags: u64,
@@ -44,8 +44,8 @@ pub struct Request {
     pub child_tid: u64,
     /// For CLONE_PIDFD.
     pub pidfd: u64,
-    /// The number that it is to have (set_tid of clone3).
-    pub wanted: Option<i32>,
+    /// The numbers that it is to have, in its own namespace first, then in those above it (set_tid of clone3).
+    pub wanted: Vec<i32>,
 }
 
 /// Flags that do something here or that need nothing done.
@@ -214,11 +214,15 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     if has(CLONE_PARENT) && parent.process.is_init() {
         return Err(Errno::EINVAL.into());
     }
-    let place = Place::new(&kernel, &parent.creds(), request.wanted, &pidns)?;
-    let tid = place.0;
+    let place = Place::new(&kernel, &parent.creds(), &request.wanted, &pidns)?;
+    let name = place.0.clone();
+    let tid = name.kernel();
     limit_reached(&parent, &kernel)?;
-    let process =
-        if has(CLONE_THREAD) { parent.process.clone() } else { new_process(&parent, tid, pidns, flags) };
+    let process = if has(CLONE_THREAD) {
+        parent.process.clone()
+    } else {
+        new_process(&parent, name.clone(), pidns, flags)
+    };
     let first = First::Child { set_tid: has(CLONE_CHILD_SETTID).then_some(request.child_tid) };
     let own_memory = !has(CLONE_VM);
     let files = parent.files();
@@ -228,7 +232,7 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
     let signals = parent.signals.look().inherit(own_memory || has(CLONE_VFORK));
     let child = Task::new(
         &kernel,
-        tid,
+        name,
         Parts {
             process: process.clone(),
             // Until the host has copied the space.
@@ -317,39 +321,27 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
 
 /// The number of a task that is being made, which counts as one: those who fork at the same time would else all see
 /// room for one more.
-struct Place(i32, Arc<Kernel>);
+struct Place(Name, Arc<Kernel>);
 
 impl Place {
-    fn new(kernel: &Arc<Kernel>, creds: &Creds, wanted: Option<i32>, ns: &Arc<PidNs>) -> SysResult<Place> {
+    fn new(kernel: &Arc<Kernel>, creds: &Creds, wanted: &[i32], ns: &Arc<PidNs>) -> SysResult<Place> {
         let mut tree = kernel.tree.lock();
         if tree.counted() >= kernel.config.max_tasks {
             return Err(Errno::EAGAIN.into());
         }
-        let right = || {
-            creds.capable_in(&ns.owner, cap::SYS_ADMIN)
-                || creds.capable_in(&ns.owner, cap::CHECKPOINT_RESTORE)
-        };
-        let tid = match wanted {
-            None => tree.new_pid()?,
-            Some(_) if ns.level > 0 => {
-                if !right() {
-                    return Err(Errno::EPERM.into());
-                }
-                tree.new_pid()?
-            }
-            Some(tid) => tree.claim_pid(tid, right())?,
-        };
-        tree.enroll(tid, ns, wanted)?;
-        tree.making.insert(tid, creds.uid);
-        Ok(Place(tid, kernel.clone()))
+        let name = tree.enroll(ns, wanted, |owner| {
+            creds.capable_in(owner, cap::SYS_ADMIN) || creds.capable_in(owner, cap::CHECKPOINT_RESTORE)
+        })?;
+        tree.making.insert(name.kernel(), creds.uid);
+        Ok(Place(name, kernel.clone()))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut tree = self.1.tree.lock();
-        tree.making.remove(&self.0);
-        tree.strike(self.0);
+        tree.making.remove(&self.0.kernel());
+        tree.strike(self.0.kernel());
     }
 }
 
@@ -389,7 +381,7 @@ pub(crate) fn has_too_many(task: &Task) -> bool {
     limit != RLIM_INFINITY && uid != 0 && has_more(&task.kernel, uid, limit)
 }
 
-fn new_process(parent: &Arc<Task>, pid: i32, pidns: Arc<PidNs>, flags: u64) -> Arc<Process> {
+fn new_process(parent: &Arc<Task>, name: Name, pidns: Arc<PidNs>, flags: u64) -> Arc<Process> {
     let old = &parent.process;
     let sighand = old.sighand();
     let sighand = if flags & CLONE_SIGHAND != 0 {
@@ -401,7 +393,7 @@ fn new_process(parent: &Arc<Task>, pid: i32, pidns: Arc<PidNs>, flags: u64) -> A
     } else {
         Arc::new(sighand.duplicate())
     };
-    let process = Process::new(pid, pidns, sighand, old.limits.lock().clone());
+    let process = Process::new(name, pidns, sighand, old.limits.lock().clone());
     process.unkillable.store(process.is_init(), Ordering::Relaxed);
     let copy = |to: &crate::sync::Lock<Vec<u8>>, from: &crate::sync::Lock<Vec<u8>>| {
         let value = from.lock().clone();
@@ -462,25 +454,22 @@ fn enter(parent: &Arc<Task>, child: &Arc<Task>, request: &Request) -> bool {
     if let Some(real) = tree.nodes.get_mut(&parent_pid) {
         real.children.push(child.process.pid);
     }
-    tree.nodes.insert(
-        child.process.pid,
-        Node {
-            process: child.process.clone(),
-            parent: parent_pid,
-            children: Vec::new(),
-            pgid,
-            sid,
-            exit_signal,
-            creator: parent.tid(),
-            subreaper: false,
-            zombie: None,
-            tracer: None,
-            ghosts: 0,
-            stop_event: None,
-            cont_event: false,
-            uid,
-        },
-    );
+    tree.add(Node {
+        process: child.process.clone(),
+        parent: parent_pid,
+        children: Vec::new(),
+        pgid,
+        sid,
+        exit_signal,
+        creator: parent.tid(),
+        subreaper: false,
+        zombie: None,
+        tracer: None,
+        ghosts: 0,
+        stop_event: None,
+        cont_event: false,
+        uid,
+    });
     if traced {
         links::inherit(&mut tree, parent, child);
     }

@@ -2,6 +2,7 @@
 
 use super::elf::{self, Image, PF_R, PF_W, PF_X, PHENT, page_down, page_up};
 use super::privilege::{self, Gain};
+use super::timens::Offsets;
 use super::{Task, exit};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
@@ -17,7 +18,7 @@ use syscall_table::abi::mmap::*;
 use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use syscall_table::abi::prctl::ADDR_NO_RANDOMIZE;
 use syscall_table::abi::ptrace::*;
-use syscall_table::abi::sigaction::{SI_USER, SIGSEGV, SIGTRAP, Siginfo};
+use syscall_table::abi::sigaction::{SI_USER, SIGSEGV, SIGTRAP};
 use syscall_table::abi::wait::WaitStatus;
 use syscall_table::errno::Errno;
 
@@ -92,6 +93,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
         tree.mm_put(&old)
     };
     *task.mm.lock() = mm;
+    task.join_time();
     if last && moved {
         super::usage::leave_space(&task.kernel, &task.process, &*old.space);
         old.space.kill();
@@ -120,8 +122,7 @@ fn show(cx: &mut Cx, old_tid: i32) {
     let told =
         stop::ask(&task, cx.call, PTRACE_O_TRACEEXEC, PTRACE_EVENT_EXEC, task.tracer_sees(old_tid) as u64);
     if !told && !task.tracing.is_seized() {
-        let uid = task.creds().uid;
-        send::to_task(&task, Siginfo::kill(SIGTRAP, SI_USER, task.process.pid, uid));
+        send::to_task(&task, send::own_info(&task, SIGTRAP, SI_USER));
     }
 }
 
@@ -525,7 +526,9 @@ fn auxv(cx: &mut Cx, program: &Prepared, bias: u64, base: u64) -> Vec<(u64, u64)
     let (hwcap, hwcap2) = rustix::param::linux_hwcap();
     let phdr = if program.image.phdr == 0 { 0 } else { program.image.phdr.wrapping_add(bias) };
     let mut auxv = Vec::with_capacity(24);
-    if let Some(vdso) = cx.task.space().vdso() {
+    // The host's vDSO knows the host's clocks alone.
+    let own_clocks = cx.task.clock_offsets() != Offsets::default();
+    if let Some(vdso) = cx.task.space().vdso().filter(|_| !own_clocks) {
         auxv.push((AT_SYSINFO_EHDR, vdso));
     }
     auxv.extend([

@@ -106,7 +106,6 @@ pub(crate) fn group(
 
 /// The init of a namespace ends: so does everybody in it (pid_namespaces(7)).
 fn end_namespace(kernel: &Arc<Kernel>, init: &Arc<Process>) {
-    init.unkillable.store(true, Ordering::Relaxed);
     init.pidns.close();
     let all = kernel.tree.lock().within(&init.pidns);
     for other in all.iter().filter(|other| !Arc::ptr_eq(other, init)) {
@@ -205,6 +204,7 @@ fn end_task(kernel: &Arc<Kernel>, task: &Arc<Task>, leaves: bool, replaced: bool
 fn leave_children(kernel: &Arc<Kernel>, task: &Arc<Task>) {
     let mut after = Aftermath::default();
     {
+        let uid = task.creds().uid;
         let mut tree = kernel.tree.lock();
         let Some(heir) = task.process.any_thread() else { return };
         let Some(node) = tree.nodes.get(&task.process.pid) else { return };
@@ -213,7 +213,7 @@ fn leave_children(kernel: &Arc<Kernel>, task: &Arc<Task>) {
                 continue;
             };
             child.creator = heir.tid();
-            after.parent_ended(&child.process);
+            after.parent_ended(&child.process, &task.process, uid);
         }
     }
     after.carry_out(kernel);
@@ -231,17 +231,29 @@ pub(crate) fn release_vfork(task: &Task) {
 /// What the end of a process means for others.
 #[derive(Default)]
 pub(crate) struct Aftermath {
-    signals: Vec<(Arc<Process>, Siginfo)>,
+    signals: Vec<(Arc<Process>, Siginfo, Kind)>,
     wake: Vec<Arc<Process>>,
 }
 
+/// What of [`send`] a signal is sent by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `to_process`
+    Own,
+    /// `event`
+    Event,
+}
+
 impl Aftermath {
-    /// PR_SET_PDEATHSIG of each of the threads: the one that made them has ended.
-    fn parent_ended(&mut self, child: &Arc<Process>) {
+    /// PR_SET_PDEATHSIG of each of the threads: the one that made them has ended, of process `by` and user `uid`.
+    fn parent_ended(&mut self, child: &Arc<Process>, by: &Process, uid: u32) {
         for thread in child.threads() {
             let signal = thread.pdeath_signal.load(Ordering::Relaxed);
             if signal != 0 {
-                self.signals.push((child.clone(), Siginfo::kill(signal, SI_USER, 0, 0)));
+                let pid = by.seen_by(child);
+                let info = Siginfo::kill(signal, SI_USER, pid, child.creds().ns.user(uid));
+                let kind = if pid == 0 { Kind::Own } else { Kind::Event };
+                self.signals.push((child.clone(), info, kind));
             }
         }
     }
@@ -251,8 +263,11 @@ impl Aftermath {
         for parent in &self.wake {
             parent.child_wait.wake(Ready::IN);
         }
-        for (target, info) in self.signals {
-            send::to_process(kernel, &target, info);
+        for (target, info, kind) in self.signals {
+            match kind {
+                Kind::Own => send::to_process(kernel, &target, info),
+                Kind::Event => send::event(kernel, &target, None, info),
+            }
         }
     }
 }
@@ -270,10 +285,10 @@ fn finish(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
         let mut tree = kernel.tree.lock();
         let Some(node) = tree.nodes.get_mut(&process.pid) else { return };
         node.zombie = Some(status);
-        let (sid, pgid) = (node.sid, node.pgid);
+        let (sid, pgid, uid) = (node.sid, node.pgid, node.uid);
         let children = std::mem::take(&mut node.children);
         let reaper = tree.reaper_of(process.pid);
-        let ended = process.pidns.level > 0 && process.unkillable.load(Ordering::Relaxed);
+        let ended = process.is_init();
         for child in children {
             let lost =
                 |node: &Node| ended && node.zombie.is_some() && node.tracer.is_none() && node.ghosts == 0;
@@ -282,7 +297,7 @@ fn finish(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
                 tree.forget(child);
                 continue;
             }
-            adopt(&mut tree, child, reaper, &mut after);
+            adopt(&mut tree, child, reaper, (process, uid), &mut after);
         }
         hang_up_orphans(&tree, process.pid, sid, pgid, &mut after);
         if process.pid != FIRST {
@@ -298,7 +313,8 @@ fn finish(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
     }
 }
 
-fn adopt(tree: &mut State, child: i32, reaper: i32, after: &mut Aftermath) {
+/// `lost`: its parent, which has ended, and the user of that.
+fn adopt(tree: &mut State, child: i32, reaper: i32, (lost, uid): (&Process, u32), after: &mut Aftermath) {
     let zombie = match tree.nodes.get_mut(&child) {
         Some(node) => {
             node.parent = reaper;
@@ -306,7 +322,7 @@ fn adopt(tree: &mut State, child: i32, reaper: i32, after: &mut Aftermath) {
             if reaper == INIT {
                 node.exit_signal = SIGCHLD;
             }
-            after.parent_ended(&node.process);
+            after.parent_ended(&node.process, lost, uid);
             node.zombie.is_some()
         }
         None => return,
@@ -342,8 +358,8 @@ fn hang_up_orphans(tree: &State, pid: i32, sid: i32, pgid: i32, after: &mut Afte
             tree.group(group).any(|n| n.pid_lives() && n.process.stopped.load(Ordering::SeqCst) != 0);
         if stopped && tree.is_orphaned(group) {
             for node in tree.group(group).filter(|n| n.pid_lives()) {
-                after.signals.push((node.process.clone(), Siginfo::kernel(SIGHUP)));
-                after.signals.push((node.process.clone(), Siginfo::kernel(SIGCONT)));
+                after.signals.push((node.process.clone(), Siginfo::kernel(SIGHUP), Kind::Own));
+                after.signals.push((node.process.clone(), Siginfo::kernel(SIGCONT), Kind::Own));
             }
         }
     }
@@ -353,21 +369,20 @@ impl super::tree::Node {
     fn pid_lives(&self) -> bool {
         self.zombie.is_none()
     }
+}
 
-    /// siginfo of SIGCHLD for this wait status.
-    pub(crate) fn child_info(&self, status: WaitStatus) -> Siginfo {
-        let pid = self.process.pid;
-        let (code, value) = match (status.exit_status(), status.term_signal(), status.stop_signal()) {
-            (Some(value), _, _) => (CLD_EXITED, value),
-            (_, Some(signal), _) if status.raw & 0x80 != 0 => (CLD_DUMPED, signal),
-            (_, Some(signal), _) => (CLD_KILLED, signal),
-            (_, _, Some(signal)) => (CLD_STOPPED, signal),
-            _ => (CLD_CONTINUED, SIGCONT),
-        };
-        let cpu = super::usage::of_process(&self.process);
-        let (user, system) = (super::usage::ticks(cpu.user), super::usage::ticks(cpu.system));
-        Siginfo::child(code, pid, self.uid, value, user, system)
-    }
+/// siginfo of SIGCHLD for a wait status of `process`, of user `uid`, in the words of who hears of it.
+pub(crate) fn child_info(process: &Arc<Process>, uid: u32, status: WaitStatus, to: &Process) -> Siginfo {
+    let (code, value) = match (status.exit_status(), status.term_signal(), status.stop_signal()) {
+        (Some(value), _, _) => (CLD_EXITED, value),
+        (_, Some(signal), _) if status.raw & 0x80 != 0 => (CLD_DUMPED, signal),
+        (_, Some(signal), _) => (CLD_KILLED, signal),
+        (_, _, Some(signal)) => (CLD_STOPPED, signal),
+        _ => (CLD_CONTINUED, SIGCONT),
+    };
+    let cpu = super::usage::of_process(process);
+    let (user, system) = (super::usage::ticks(cpu.user), super::usage::ticks(cpu.system));
+    Siginfo::child(code, process.seen_by(to), to.creds().ns.user(uid), value, user, system)
 }
 
 /// A zombie's tracer or, when it has none, its parent learns of it; nobody as long as tracees among its tasks are not
@@ -384,7 +399,8 @@ pub(crate) fn tell(tree: &mut State, pid: i32, after: &mut Aftermath) {
     if let Some(status) = node.zombie
         && tracer.sighand().get(SIGCHLD).sa_handler != SIG_IGN
     {
-        after.signals.push((tracer.clone(), node.child_info(status)));
+        let info = child_info(&node.process, node.uid, status, &tracer);
+        after.signals.push((tracer.clone(), info, Kind::Event));
     }
     after.wake.push(tracer);
 }
@@ -409,9 +425,9 @@ fn tell_parent(tree: &mut State, pid: i32, after: &mut Aftermath) {
     if signal != 0
         && let Some(status) = node.zombie
     {
-        let mut info = node.child_info(status);
+        let mut info = child_info(&node.process, node.uid, status, &parent);
         info.si_signo = signal;
-        after.signals.push((parent.clone(), info));
+        after.signals.push((parent.clone(), info, Kind::Event));
     }
     if reap {
         tree.forget(pid);

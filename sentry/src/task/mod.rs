@@ -18,6 +18,7 @@ pub mod pidns;
 pub(crate) mod privilege;
 pub mod sched;
 pub mod start;
+pub mod timens;
 pub mod tree;
 pub mod usage;
 pub mod userns;
@@ -42,6 +43,8 @@ use syscall_table::abi::{MINSIGSTKSZ, SS_AUTODISARM, Stack};
 /// A guest thread.
 pub struct Task {
     tid: AtomicI32,
+    /// As which it was made.
+    name: pidns::Name,
     /// Thread group.
     pub process: Arc<Process>,
     /// The kernel.
@@ -131,9 +134,11 @@ pub struct Advice {
 pub struct Process {
     /// Process id (tid of the leader).
     pub pid: i32,
+    /// What each namespace calls it.
+    pub name: pidns::Name,
     /// Where it has its own number.
     pub pidns: Arc<pidns::PidNs>,
-    /// As init of its namespace, no signal without a handler reaches it; a fault does.
+    /// The init of a namespace that no fault has hit: signals without a handler do not reach it (SIGNAL_UNKILLABLE).
     pub(crate) unkillable: AtomicBool,
     /// Signal actions, shared by CLONE_SIGHAND; replaced at exec when shared.
     pub sighand: Lock<Arc<SigHand>>,
@@ -143,6 +148,8 @@ pub struct Process {
     pub limits: Lock<Limits>,
     /// Woken when a child changes state (wait4) and when this group's members do.
     pub child_wait: WaitQueue,
+    /// Somebody has waited for it.
+    pub(crate) reaped: AtomicBool,
     /// Woken when this process exits (pidfd poll).
     pub exit_wait: WaitQueue,
     /// Program file name, for reports and /proc/pid/exe.
@@ -199,11 +206,18 @@ pub struct Process {
 
 impl Process {
     /// A process that has no tasks yet and is not in the tree.
-    pub fn new(pid: i32, pidns: Arc<pidns::PidNs>, sighand: Arc<SigHand>, limits: Limits) -> Arc<Process> {
+    pub fn new(
+        name: pidns::Name,
+        pidns: Arc<pidns::PidNs>,
+        sighand: Arc<SigHand>,
+        limits: Limits,
+    ) -> Arc<Process> {
         Arc::new(Process {
-            pid,
+            pid: name.kernel(),
+            name,
             pidns,
             unkillable: AtomicBool::new(false),
+            reaped: AtomicBool::new(false),
             sighand: Lock::new(Level::Process, sighand),
             pending: Lock::new(Level::Process, SharedPending::default()),
             limits: Lock::new(Level::Process, limits),
@@ -311,9 +325,10 @@ pub struct Parts {
 
 impl Task {
     /// A task that is not yet in the tree and has no host side yet.
-    pub fn new(kernel: &Arc<Kernel>, tid: i32, parts: Parts) -> Arc<Task> {
+    pub fn new(kernel: &Arc<Kernel>, name: pidns::Name, parts: Parts) -> Arc<Task> {
         Arc::new_cyclic(|me| Task {
-            tid: AtomicI32::new(tid),
+            tid: AtomicI32::new(name.kernel()),
+            name,
             process: parts.process,
             kernel: kernel.clone(),
             waiter: Arc::new(Waiter::new(me.clone())),
@@ -446,7 +461,7 @@ impl Task {
             let ids =
                 [c.ns.user(c.uid), c.ns.user(c.euid), c.ns.group(c.gid), c.ns.group(c.egid)].map(u64::from);
             let [uid, euid, gid, egid] = ids;
-            let (pid, tid) = (self.shown(self.process.pid) as u64, self.own_tid() as u64);
+            let (pid, tid) = (self.process.name.own() as u64, self.own_tid() as u64);
             let no_rseq = -i64::from(syscall_table::errno::Errno::ENOSYS.raw());
             let no_rseq = no_rseq as u64;
             self.control().answers([pid, tid, uid, euid, gid, egid, no_rseq, 0, 0, 0, 0, 0, 0]);

@@ -3,8 +3,9 @@
 use super::Task;
 use super::creds::{ALL_CAPS, Creds, cap};
 use super::pidns::PidNs;
+use super::timens::TimeNs;
 use super::userns::UserNs;
-use crate::fail::{Fail, SysResult};
+use crate::fail::SysResult;
 use crate::ipc::mqueue::Queues;
 use crate::ipc::sysv::{Counter, Ipc};
 use crate::kernel::{Kernel, Names};
@@ -116,6 +117,10 @@ pub struct Namespaces {
     pub net: Arc<Net>,
     /// Pids of children; a process's own is its [`super::Process::pidns`].
     pub pid: Arc<PidNs>,
+    /// Clocks.
+    pub time: Arc<TimeNs>,
+    /// Those of children.
+    pub time_for_children: Arc<TimeNs>,
 }
 
 impl Namespaces {
@@ -128,6 +133,8 @@ impl Namespaces {
             ipc: kernel.ipc.clone(),
             net: kernel.net.clone(),
             pid: PidNs::first(),
+            time: TimeNs::first(),
+            time_for_children: TimeNs::first(),
         }
     }
 }
@@ -149,11 +156,15 @@ impl Task {
     }
 }
 
-/// Flags of namespaces that can be made.
-pub(crate) const MADE: u64 =
-    CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWUSER | CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWPID;
-/// Those that cannot.
-pub(crate) const LACKING: u64 = CLONE_NEWTIME;
+/// Flags of namespaces.
+pub(crate) const MADE: u64 = CLONE_NEWTIME
+    | CLONE_NEWNS
+    | CLONE_NEWUTS
+    | CLONE_NEWUSER
+    | CLONE_NEWCGROUP
+    | CLONE_NEWIPC
+    | CLONE_NEWNET
+    | CLONE_NEWPID;
 
 /// What a task in new namespaces has.
 pub(crate) struct New {
@@ -168,11 +179,8 @@ pub(crate) struct New {
 /// Makes the namespaces that `flags` (CLONE_NEW*) ask for.
 ///
 /// # Errors
-/// EPERM without the right, ENOSPC beyond the limits, EINVAL as a gap for kinds that there are not.
+/// EPERM without the right, ENOSPC beyond the limits, EINVAL for pids a second time before somebody is in the first.
 pub(crate) fn make(task: &Task, flags: u64) -> SysResult<New> {
-    if flags & LACKING != 0 {
-        return Err(Fail::gap(Errno::EINVAL, format!("flags {:#x}: new namespace", flags & LACKING)));
-    }
     let old = task.creds();
     let vfs = &task.kernel.vfs;
     let mut namespaces = task.namespaces();
@@ -212,6 +220,9 @@ pub(crate) fn make(task: &Task, flags: u64) -> SysResult<New> {
             return Err(Errno::EINVAL.into());
         }
         namespaces.pid = own.below(new_ino(), owner.clone())?;
+    }
+    if flags & CLONE_NEWTIME != 0 {
+        namespaces.time_for_children = namespaces.time_for_children.copy(owner.clone())?;
     }
     let mut places = None;
     if flags & CLONE_NEWNS != 0 {

@@ -1,5 +1,6 @@
 //! Descriptors that stand for processes and threads (pidfd_open(2)).
 
+use super::pidns::{Name, PidNs};
 use super::{Process, Task};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
@@ -80,6 +81,14 @@ struct Info {
 }
 
 impl PidFd {
+    /// Whom it stands for, until that one has been waited for.
+    fn living(&self) -> Option<Name> {
+        match &self.thread {
+            Some(thread) => thread.upgrade().filter(|task| !task.is_dead()).map(|task| task.name().clone()),
+            None => Some(&self.process).filter(|p| !p.reaped.load(Relaxed)).map(|p| p.name.clone()),
+        }
+    }
+
     /// PIDFD_GET_INFO.
     fn info(&self, cx: &mut Cx, size: usize, arg: u64) -> SysResult {
         if arg == 0 {
@@ -89,21 +98,25 @@ impl PidFd {
             return Err(Errno::ENOTTY.into());
         }
         let asked: u64 = cx.read_value(arg)?;
+        if !self.process.pidns.is_within(&cx.task.process.pidns) {
+            return Err(Errno::EREMOTE.into());
+        }
         let task = match &self.thread {
             Some(thread) => thread.upgrade().filter(|task| !task.is_dead()),
             None => self.process.any_thread(),
         };
+        let ns = &cx.task.process.pidns;
         let (parent, zombie, known) = {
             let tree = cx.kernel().tree.lock();
             let node = tree.nodes.get(&self.process.pid).filter(|n| Arc::ptr_eq(&n.process, &self.process));
-            (node.map_or(0, |n| n.parent), node.and_then(|n| n.zombie), node.is_some())
+            (node.map_or(0, |n| ns.local(n.parent)), node.and_then(|n| n.zombie), node.is_some())
         };
         let mut info = Info::default();
         if known {
             info.mask = INFO_ALWAYS;
             info.cgroupid = 1;
-            info.pid = task.as_ref().map_or(self.process.pid, |task| task.tid());
-            info.tgid = self.process.pid;
+            let name = task.as_ref().map_or(&self.process.name, |task| task.name());
+            (info.pid, info.tgid) = (name.in_ns(ns), self.process.name.in_ns(ns));
             info.ppid = parent;
             let c = task.as_ref().map_or_else(|| self.process.creds(), |task| task.creds());
             info.ids = [c.uid, c.gid, c.euid, c.egid, c.suid, c.sgid, c.fsuid, c.fsgid];
@@ -171,12 +184,12 @@ impl FileOps for PidFd {
         Ok(Attr { mode: 0o700, nlink: 1, ino: self.process.pid as u64, blksize: 4096, ..Attr::default() })
     }
 
-    fn info(&self) -> String {
-        let id = match &self.thread {
-            Some(thread) => thread.upgrade().map_or(-1, |task| task.tid()),
-            None => self.process.pid,
-        };
-        format!("Pid:\t{id}\nNSpid:\t{id}\n")
+    fn info(&self, ns: &PidNs) -> String {
+        let Some(name) = self.living() else { return "Pid:\t-1\nNSpid:\t-1\n".to_owned() };
+        let id = name.in_ns(ns);
+        let all = if id == 0 { vec![0] } else { name.from(ns) };
+        let all = all.iter().map(i32::to_string).collect::<Vec<_>>().join("\t");
+        format!("Pid:\t{id}\nNSpid:\t{all}\n")
     }
 
     fn describe(&self) -> String {

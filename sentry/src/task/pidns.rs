@@ -20,6 +20,40 @@ const MOST: usize = 4096;
 /// A number that nobody has.
 pub(crate) const NOBODY: i32 = i32::MAX;
 
+/// What each namespace calls a task (struct pid of Linux). It outlives the task: who hears of it later is told what it
+/// was called.
+#[derive(Debug, Clone, Default)]
+pub struct Name {
+    pid: i32,
+    /// Namespace and number, from the first one below the sandbox's down to the task's own.
+    below: Option<Arc<[(u64, i32)]>>,
+}
+
+impl Name {
+    /// The kernel's number; 0: nobody's name.
+    pub fn kernel(&self) -> i32 {
+        self.pid
+    }
+
+    /// What a namespace calls it; 0: it is not in that.
+    pub fn in_ns(&self, ns: &PidNs) -> i32 {
+        let Some(at) = ns.level.checked_sub(1) else { return self.pid };
+        let known = self.below.as_ref().and_then(|below| below.get(at));
+        known.filter(|(ino, _)| *ino == ns.ino).map_or(0, |(_, number)| *number)
+    }
+
+    /// What it calls itself.
+    pub fn own(&self) -> i32 {
+        self.below.as_ref().and_then(|below| below.last()).map_or(self.pid, |(_, number)| *number)
+    }
+
+    /// Its numbers from a namespace that it is in down to its own.
+    pub(crate) fn from(&self, ns: &PidNs) -> Vec<i32> {
+        let below = self.below.iter().flat_map(|below| below.iter());
+        std::iter::once(self.pid).chain(below.map(|(_, number)| *number)).skip(ns.level).collect()
+    }
+}
+
 /// A namespace of pids.
 pub struct PidNs {
     /// Number in /proc/PID/ns/pid.
@@ -135,16 +169,30 @@ impl PidNs {
         self.chain().any(|ns| ns.numbers.lock().closed)
     }
 
-    fn give(&self, pid: i32, wanted: Option<i32>) -> SysResult<()> {
+    /// The number that was given last.
+    pub(crate) fn last(&self) -> i32 {
+        self.numbers.lock().last
+    }
+
+    /// Whether somebody with the `right` to it may have this number.
+    fn check(&self, wanted: i32, right: bool) -> SysResult<()> {
+        let numbers = self.numbers.lock();
+        // The first one is its init.
+        if !(1..PID_MAX).contains(&wanted) || numbers.init.is_none() && wanted != 1 {
+            return Err(Errno::EINVAL.into());
+        }
+        if !right {
+            return Err(Errno::EPERM.into());
+        }
+        if numbers.global.contains_key(&wanted) { Err(Errno::EEXIST.into()) } else { Ok(()) }
+    }
+
+    fn give(&self, pid: i32, wanted: Option<i32>) -> SysResult<i32> {
         let mut numbers = self.numbers.lock();
         if numbers.closed {
             return Err(Errno::ENOMEM.into());
         }
         let number = match wanted {
-            Some(wanted) if !(1..PID_MAX).contains(&wanted) => return Err(Errno::EINVAL.into()),
-            // The first one is its init.
-            Some(wanted) if numbers.init.is_none() && wanted != 1 => return Err(Errno::EINVAL.into()),
-            Some(wanted) if numbers.global.contains_key(&wanted) => return Err(Errno::EEXIST.into()),
             Some(wanted) => wanted,
             None => numbers.free()?,
         };
@@ -153,7 +201,7 @@ impl PidNs {
         if number == 1 {
             numbers.init = Some(pid);
         }
-        Ok(())
+        Ok(number)
     }
 
     fn take(&self, pid: i32) {
@@ -183,23 +231,43 @@ impl Numbers {
 }
 
 impl State {
-    /// Gives `pid` its numbers in `ns` and those above it, in `ns` the one that is wanted.
+    /// A name in `ns` and those above it: in `ns` the first number that is wanted, in its parent the second, and so on.
     ///
     /// # Errors
-    /// ENOMEM: the namespace's init has ended. EINVAL, EEXIST.
-    pub(crate) fn enroll(&mut self, pid: i32, ns: &Arc<PidNs>, wanted: Option<i32>) -> SysResult<()> {
-        if ns.level == 0 {
-            return Ok(());
+    /// ENOMEM: the namespace's init has ended. EINVAL: more numbers than namespaces, or no number of a process. EPERM
+    /// without the `right` in one of those namespaces. EEXIST. EAGAIN: no number is free.
+    pub(crate) fn enroll(
+        &mut self,
+        ns: &Arc<PidNs>,
+        wanted: &[i32],
+        right: impl Fn(&UserNs) -> bool,
+    ) -> SysResult<Name> {
+        if wanted.len() > ns.level.saturating_add(1) {
+            return Err(Errno::EINVAL.into());
         }
-        for one in ns.chain() {
-            let wanted = wanted.filter(|_| one.ino == ns.ino);
-            if let Err(fail) = one.give(pid, wanted) {
-                ns.chain().for_each(|one| one.take(pid));
-                return Err(fail);
+        for (one, wanted) in ns.chain().zip(wanted) {
+            one.check(*wanted, right(&one.owner))?;
+        }
+        let pid = match wanted.get(ns.level) {
+            Some(wanted) => self.claim_pid(*wanted, right(&UserNs::first()))?,
+            None => self.new_pid()?,
+        };
+        if ns.level == 0 {
+            return Ok(Name { pid, below: None });
+        }
+        let mut below = Vec::with_capacity(ns.level);
+        for (at, one) in ns.chain().enumerate() {
+            match one.give(pid, wanted.get(at).copied()) {
+                Ok(number) => below.push((one.ino, number)),
+                Err(fail) => {
+                    ns.chain().for_each(|one| one.take(pid));
+                    return Err(fail);
+                }
             }
         }
+        below.reverse();
         self.numbered.insert(pid, ns.clone());
-        Ok(())
+        Ok(Name { pid, below: Some(below.into()) })
     }
 
     /// A task, a group or a session of this number may be gone: its numbers in namespaces go when nothing has it any more.
@@ -219,9 +287,14 @@ impl State {
 }
 
 impl Process {
-    /// Whether it is the init of its namespace, which signals without a handler do not reach.
+    /// Whether it is, or was, the init of a namespace below the sandbox's.
     pub(crate) fn is_init(&self) -> bool {
-        self.pidns.level > 0 && self.pidns.init() == Some(self.pid)
+        self.pidns.level > 0 && self.name.own() == 1
+    }
+
+    /// What another one calls it.
+    pub(crate) fn seen_by(&self, other: &Process) -> i32 {
+        self.name.in_ns(&other.pidns)
     }
 }
 
@@ -242,6 +315,12 @@ impl Task {
         }
     }
 
+    /// What each namespace calls it.
+    pub(crate) fn name(&self) -> &Name {
+        // Of two numbers one is left after execve(2).
+        if self.tid() == self.process.pid { &self.process.name } else { &self.name }
+    }
+
     /// What the namespace of its tracer calls the kernel's `pid`.
     pub(crate) fn tracer_sees(&self, pid: i32) -> i32 {
         self.tracing.tracer().map_or(pid, |tracer| tracer.shown(pid))
@@ -249,6 +328,6 @@ impl Task {
 
     /// What it calls itself, which is what it writes into futexes.
     pub(crate) fn own_tid(&self) -> i32 {
-        self.shown(self.tid())
+        self.name().own()
     }
 }

@@ -91,8 +91,10 @@ pub struct Node {
 /// The tree's contents, under its lock.
 #[derive(Default)]
 pub struct State {
-    /// By pid.
+    /// By pid. [`State::add`] puts them in.
     pub nodes: BTreeMap<i32, Node>,
+    /// How many processes have a number as their group's, and how many as their session's, together.
+    members: HashMap<i32, usize>,
     /// Living tasks by tid.
     pub tasks: HashMap<i32, Arc<Task>>,
     /// Numbers of tasks that are being made, and whose they are.
@@ -113,7 +115,6 @@ pub struct State {
 }
 
 impl State {
-    /// A number that is no pid, tid, group or session.
     /// A number that nobody has, by the wish of somebody who has the `right` to one.
     ///
     /// # Errors
@@ -138,8 +139,41 @@ impl State {
         self.tasks.contains_key(&pid)
             || self.making.contains_key(&pid)
             || self.nodes.contains_key(&pid)
+            || self.members.contains_key(&pid)
             || self.links.iter().any(|link| link.task.tid() == pid)
-            || self.nodes.values().any(|n| n.pgid == pid || n.sid == pid)
+    }
+
+    /// Puts a process in.
+    pub(crate) fn add(&mut self, node: Node) {
+        for number in [node.pgid, node.sid] {
+            *self.members.entry(number).or_insert(0) += 1;
+        }
+        self.nodes.insert(node.process.pid, node);
+    }
+
+    fn leave(&mut self, number: i32) {
+        if let Some(count) = self.members.get_mut(&number) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.members.remove(&number);
+                self.strike(number);
+            }
+        }
+    }
+
+    /// Puts a process into another group and, if there is one, session.
+    ///
+    /// # Errors
+    /// ESRCH.
+    pub(crate) fn regroup(&mut self, pid: i32, pgid: i32, sid: Option<i32>) -> SysResult<()> {
+        let node = self.node_mut(pid)?;
+        let old_group = std::mem::replace(&mut node.pgid, pgid);
+        let old_session = sid.map(|sid| std::mem::replace(&mut node.sid, sid));
+        for number in [Some(pgid), sid].into_iter().flatten() {
+            *self.members.entry(number).or_insert(0) += 1;
+        }
+        [Some(old_group), old_session].into_iter().flatten().for_each(|number| self.leave(number));
+        Ok(())
     }
 
     pub(crate) fn new_pid(&mut self) -> SysResult<i32> {
@@ -241,10 +275,12 @@ impl State {
     pub(crate) fn reap(&mut self, pid: i32) {
         self.links.retain(|link| link.task.process.pid != pid);
         let Some(node) = self.nodes.remove(&pid) else { return };
+        node.process.reaped.store(true, std::sync::atomic::Ordering::Relaxed);
         if let Some(parent) = self.nodes.get_mut(&node.parent) {
             parent.children.retain(|c| *c != pid);
         }
-        [pid, node.pgid, node.sid].into_iter().for_each(|number| self.strike(number));
+        self.strike(pid);
+        [node.pgid, node.sid].into_iter().for_each(|number| self.leave(number));
     }
 }
 

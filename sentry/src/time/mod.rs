@@ -4,6 +4,7 @@ pub mod posix;
 pub mod ticks;
 
 use crate::sync::{Level, Lock};
+use crate::task::Task;
 use crate::wait::{Listener, Ready};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,12 +57,51 @@ pub fn to_timeval(time: Duration) -> Timeval {
     Timeval { tv_sec: time.as_secs() as i64, tv_usec: i64::from(time.subsec_micros()) }
 }
 
-/// When a wait for `value` ends, by [`now`]: relative, or absolute by the monotonic or real-time clock.
-pub fn deadline(value: Duration, absolute: bool, real: bool) -> Duration {
-    match (absolute, real) {
-        (false, _) => now().saturating_add(value),
-        (true, false) => value,
-        (true, true) => now().saturating_add(value.saturating_sub(realtime())),
+/// The host's CLOCK_BOOTTIME.
+pub fn boottime() -> Duration {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(t.tv_sec.max(0) as u64, t.tv_nsec.clamp(0, 999_999_999) as u32)
+}
+
+/// A clock that absolute times are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Base {
+    /// CLOCK_MONOTONIC
+    Monotonic,
+    /// CLOCK_BOOTTIME
+    Boottime,
+    /// CLOCK_REALTIME
+    Real,
+}
+
+impl Base {
+    /// Its time on the host.
+    pub fn now(self) -> Duration {
+        match self {
+            Base::Monotonic => now(),
+            Base::Boottime => boottime(),
+            Base::Real => realtime(),
+        }
+    }
+}
+
+/// `time` that many nanoseconds later, or before; never before 0.
+pub fn shifted(time: Duration, nanos: i64) -> Duration {
+    let by = Duration::from_nanos(nanos.unsigned_abs());
+    if nanos < 0 { time.saturating_sub(by) } else { time.saturating_add(by) }
+}
+
+/// When a wait of the task for `value` ends, by [`now`]: relative, or absolute by a clock as the task's time namespace has
+/// it.
+pub fn deadline(task: &Task, value: Duration, absolute: bool, base: Base) -> Duration {
+    if !absolute {
+        return now().saturating_add(value);
+    }
+    let offset = if base == Base::Real { 0 } else { task.clock_offsets().of(base) };
+    let value = shifted(value, offset.saturating_neg());
+    match base {
+        Base::Monotonic => value,
+        other => now().saturating_add(value.saturating_sub(other.now())),
     }
 }
 

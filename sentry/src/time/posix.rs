@@ -6,7 +6,7 @@
 //! Processor time cannot be waited for. Such a timer sleeps as long as the time that is missing takes at the least, looks
 //! again, and sleeps longer and longer while the process does nothing.
 
-use super::{TimerId, now};
+use super::{Base, TimerId, now};
 use crate::fail::SysResult;
 use crate::kernel::Kernel;
 use crate::signal::send;
@@ -27,11 +27,8 @@ const MAX: usize = 4096;
 /// The clock that a timer goes by.
 #[derive(Clone)]
 pub enum Clock {
-    /// The monotonic one; `realtime`: absolute times are of CLOCK_REALTIME.
-    Wall {
-        /// See above.
-        realtime: bool,
-    },
+    /// The monotonic one; absolute times are of this.
+    Wall(Base),
     /// Processor time of a process.
     Process(Weak<Process>),
     /// Its part in user mode.
@@ -43,13 +40,13 @@ pub enum Clock {
 impl Clock {
     /// Whether it is one of processor time.
     pub fn is_cpu(&self) -> bool {
-        !matches!(self, Clock::Wall { .. })
+        !matches!(self, Clock::Wall(_))
     }
 
     /// Its time; None when what it measures has ended. Takes `Mm` locks.
     pub fn now(&self) -> Option<Duration> {
         match self {
-            Clock::Wall { .. } => Some(now()),
+            Clock::Wall(_) => Some(now()),
             Clock::Process(process) => {
                 process.upgrade().filter(|p| !p.is_exiting()).map(|p| usage::sum_of_process(&p))
             }
@@ -74,7 +71,7 @@ impl Clock {
     /// When to look again whether `left` of its time has passed, by [`now`]. `idle`: how often it stood still before.
     pub fn look_again(&self, left: Duration, idle: u32) -> Duration {
         let tasks = match self {
-            Clock::Wall { .. } | Clock::Thread(_) => 1,
+            Clock::Wall(_) | Clock::Thread(_) => 1,
             Clock::Process(process) | Clock::User(process) => {
                 process.upgrade().map_or(1, |p| p.thread_count())
             }
@@ -444,7 +441,7 @@ impl ProcessTimers {
     pub fn interval(&self, task: &Task, which: i32) -> Option<Arc<SignalTimer>> {
         let process = &task.process;
         let (signal, clock) = match which {
-            ITIMER_REAL => (SIGALRM, Clock::Wall { realtime: false }),
+            ITIMER_REAL => (SIGALRM, Clock::Wall(Base::Monotonic)),
             ITIMER_VIRTUAL => (SIGVTALRM, Clock::User(Arc::downgrade(process))),
             ITIMER_PROF => (SIGPROF, Clock::Process(Arc::downgrade(process))),
             _ => return None,

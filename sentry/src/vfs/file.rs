@@ -6,6 +6,7 @@
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::sync::{Level, Lock};
+use crate::task::pidns::PidNs;
 use crate::vfs::attr::Attr;
 use crate::vfs::owner::FileOwner;
 use crate::vfs::text::{Running, Writer};
@@ -289,8 +290,8 @@ pub trait FileOps: Any + Send + Sync {
         Err(Errno::EINVAL.into())
     }
 
-    /// Lines of /proc/self/fdinfo/N beside those that every description has (proc_pid_fdinfo(5)).
-    fn info(&self) -> String {
+    /// Lines of /proc/self/fdinfo/N beside those that every description has (proc_pid_fdinfo(5)), in a /proc of `ns`.
+    fn info(&self, ns: &PidNs) -> String {
         String::new()
     }
 

@@ -42,19 +42,19 @@ impl FileOwner {
                 if let Ok(task) = kernel.tree.task(self.id)
                     && self.may_signal(&task.creds())
                 {
-                    send::to_task(&task, *info);
+                    send::event(kernel, &task.process, Some(&task), *info);
                 }
             }
             F_OWNER_PGRP => {
                 for process in kernel.tree.members(self.id).iter().filter(|p| allowed(p)) {
-                    send::to_process(kernel, process, *info);
+                    send::event(kernel, process, None, *info);
                 }
             }
             _ => {
                 if let Ok(process) = kernel.tree.process(self.id)
                     && allowed(&process)
                 {
-                    send::to_process(kernel, &process, *info);
+                    send::event(kernel, &process, None, *info);
                 }
             }
         }

@@ -5,7 +5,7 @@ use crate::abi::*;
 sub_table! {
     /// Flags of clone(2), clone3(2) and unshare(2).
     CLONE, "flags", "clone" {
-        [CLONE_NEWTIME, Missing, "EINVAL"],
+        [CLONE_NEWTIME, Partial, "joined by execve, not by fork"],
         [CLONE_VM, Full, ""],
         [CLONE_FS, Full, ""],
         [CLONE_FILES, Full, ""],

@@ -233,23 +233,16 @@ pub(super) fn tree(kernel: &Arc<Kernel>) -> (&'static [u8], Arc<dyn Inode>) {
     ];
     // Bounded by the tasks that are in them, and by mounts.
     let user = [
-        &b"max_cgroup_namespaces"[..],
-        b"max_ipc_namespaces",
-        b"max_mnt_namespaces",
-        b"max_net_namespaces",
-        b"max_pid_namespaces",
-        b"max_time_namespaces",
-        b"max_user_namespaces",
-        b"max_uts_namespaces",
+        (&b"max_cgroup_namespaces"[..], "32768"),
+        (b"max_ipc_namespaces", "256"),
+        (b"max_mnt_namespaces", "32768"),
+        (b"max_net_namespaces", "4096"),
+        (b"max_pid_namespaces", "4096"),
+        (b"max_time_namespaces", "4096"),
+        (b"max_user_namespaces", "32768"),
+        (b"max_uts_namespaces", "32768"),
     ];
-    let made = [&b"cgroup"[..], b"mnt", b"user", b"uts"];
-    let user = user
-        .into_iter()
-        .map(|name| {
-            let is_made = made.iter().any(|kind| name.get(4..).is_some_and(|rest| rest.starts_with(kind)));
-            line(name, if is_made { "32768" } else { "0" })
-        })
-        .collect();
+    let user = user.into_iter().map(|(name, most)| line(name, most)).collect();
     let mut sys_fs = vec![
         line(b"mount-max", crate::vfs::MOUNT_MAX.to_string()),
         line(b"file-max", "1048576"),

@@ -7,6 +7,7 @@ use crate::kernel::Kernel;
 use crate::syscalls::uname::{RELEASE, VERSION};
 use crate::task::Task;
 use crate::task::usage;
+use crate::time::shifted;
 use crate::time::ticks::uptime;
 use crate::vfs::inode::Inode;
 use platform::CpuTime;
@@ -74,7 +75,8 @@ fn stat(task: &Task, cpus: usize) -> Vec<u8> {
         // Which processor ran what is the host's affair: equal shares.
         let _ = writeln!(out, "cpu{cpu} {} 0 {} {} 0 0 0 0 0 0", user / count, system / count, idle / count);
     }
-    let boot = crate::time::realtime().saturating_sub(uptime()).as_secs();
+    let offset = task.clock_offsets().boottime;
+    let boot = crate::time::realtime().saturating_sub(shifted(uptime(), offset)).as_secs();
     let (made, run) = (task.kernel.tree.pids_given(), running(task));
     let _ = write!(
         out,
@@ -92,7 +94,8 @@ pub(crate) fn load(task: &Task) -> f64 {
 fn loadavg(task: &Task) -> Vec<u8> {
     let load = load(task);
     let (run, count) = (running(task), task.kernel.tree.task_count());
-    let last = task.kernel.tree.pids_given();
+    let ns = &task.process.pidns;
+    let last = if ns.level == 0 { task.kernel.tree.pids_given() } else { ns.last() };
     format!("{load:.2} {load:.2} {load:.2} {run}/{count} {last}\n").into_bytes()
 }
 
@@ -110,8 +113,8 @@ pub(super) fn files(kernel: &Arc<Kernel>) -> Names {
         file(b"meminfo", |_| Ok(memory::meminfo())),
         file(b"stat", move |task| Ok(stat(task, cpus))),
         file(b"uptime", move |task| {
-            let up = uptime().as_secs_f64();
-            let idle = (up * cpus as f64 - usage::sum(cpu(task)).as_secs_f64()).max(0.0);
+            let idle = (uptime().as_secs_f64() * cpus as f64 - usage::sum(cpu(task)).as_secs_f64()).max(0.0);
+            let up = shifted(uptime(), task.clock_offsets().boottime).as_secs_f64();
             Ok(format!("{up:.2} {idle:.2}\n").into_bytes())
         }),
         file(b"loadavg", |task| Ok(loadavg(task))),

@@ -21,12 +21,11 @@ pub(super) fn files() -> Vec<(&'static [u8], Arc<dyn Inode>)> {
 }
 
 fn shm(task: &Task) -> SysResult<Vec<u8>> {
-    let ns = task.creds().ns.clone();
     let mut out = String::from(
         "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n",
     );
     for (id, segment) in task.ipc().sysv.shm.all() {
-        let s = segment.stat(id, &ns);
+        let s = segment.stat(id, task);
         let p = s.shm_perm;
         let _ = writeln!(
             out,
@@ -77,12 +76,11 @@ fn sem(task: &Task) -> SysResult<Vec<u8>> {
 }
 
 fn msg(task: &Task) -> SysResult<Vec<u8>> {
-    let ns = task.creds().ns.clone();
     let mut out = String::from(
         "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n",
     );
     for (id, queue) in task.ipc().sysv.msg.all() {
-        let s = queue.lock().stat(id, &ns);
+        let s = queue.lock().stat(id, task);
         let p = s.msg_perm;
         let _ = writeln!(
             out,

@@ -3,7 +3,8 @@
 use super::{Counter, Object, Perm, now};
 use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
-use crate::task::userns::UserNs;
+use crate::task::Task;
+use crate::task::pidns::Name;
 use crate::wait::{Ready, WaitQueue};
 use std::collections::VecDeque;
 use syscall_table::abi::*;
@@ -53,8 +54,8 @@ pub struct State {
     stime: i64,
     rtime: i64,
     ctime: i64,
-    lspid: i32,
-    lrpid: i32,
+    lspid: Name,
+    lrpid: Name,
     bytes: u64,
     messages: VecDeque<Message>,
     removed: bool,
@@ -89,18 +90,19 @@ impl State {
         (self.messages.len(), self.bytes)
     }
 
-    /// IPC_STAT.
-    pub fn stat(&self, id: i32, ns: &UserNs) -> Msqid {
+    /// IPC_STAT, for this task.
+    pub fn stat(&self, id: i32, asker: &Task) -> Msqid {
+        let pidns = &asker.process.pidns;
         Msqid {
-            msg_perm: self.perm.abi(id, ns),
+            msg_perm: self.perm.abi(id, &asker.creds().ns),
             msg_stime: self.stime,
             msg_rtime: self.rtime,
             msg_ctime: self.ctime,
             msg_cbytes: self.bytes,
             msg_qnum: self.messages.len() as u64,
             msg_qbytes: self.qbytes,
-            msg_lspid: self.lspid,
-            msg_lrpid: self.lrpid,
+            msg_lspid: self.lspid.in_ns(pidns),
+            msg_lrpid: self.lrpid.in_ns(pidns),
             ..zerocopy::FromZeros::new_zeroed()
         }
     }
@@ -129,8 +131,8 @@ impl Queue {
             stime: 0,
             rtime: 0,
             ctime: now(),
-            lspid: 0,
-            lrpid: 0,
+            lspid: Name::default(),
+            lrpid: Name::default(),
             bytes: 0,
             messages: VecDeque::new(),
             removed: false,
@@ -168,7 +170,7 @@ impl Queue {
     ///
     /// # Errors
     /// EIDRM, ENOMEM.
-    pub fn send(&self, message: &Message, pid: i32, count: &Counter) -> SysResult<bool> {
+    pub fn send(&self, message: &Message, by: &Name, count: &Counter) -> SysResult<bool> {
         let mut state = self.state.lock();
         if state.removed {
             return Err(Errno::EIDRM.into());
@@ -182,7 +184,7 @@ impl Queue {
         }
         state.bytes = bytes;
         state.messages.push_back(message.clone());
-        state.lspid = pid;
+        state.lspid = by.clone();
         state.stime = now();
         drop(state);
         self.wake();
@@ -198,7 +200,7 @@ impl Queue {
         wanted: Wanted,
         room: usize,
         cut: bool,
-        pid: i32,
+        by: &Name,
         count: &Counter,
     ) -> SysResult<Option<Message>> {
         let mut state = self.state.lock();
@@ -215,7 +217,7 @@ impl Queue {
         }
         let message = state.messages.remove(at);
         state.bytes = state.bytes.saturating_sub(len as u64);
-        state.lrpid = pid;
+        state.lrpid = by.clone();
         state.rtime = now();
         drop(state);
         count.give(len.saturating_add(COST));

@@ -7,6 +7,7 @@ use super::{Counter, Object, Perm, now};
 use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
 use crate::task::Task;
+use crate::task::pidns::Name;
 use crate::wait::{Ready, WaitQueue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,12 +29,12 @@ pub const SEMVMX: i32 = 32767;
 const UNDOS: usize = 1 << 18;
 
 /// One semaphore.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Sem {
     /// Its value.
     pub value: u16,
     /// Who changed it last.
-    pub pid: i32,
+    pub by: Name,
     /// How many wait for it to rise.
     pub rising: u32,
     /// How many wait for zero.
@@ -130,7 +131,7 @@ pub fn leave(task: &Task) {
     let ipc = task.ipc();
     for id in sets {
         if let Ok(set) = ipc.sysv.sem.find(id) {
-            set.undo(list.id, task.process.pid, &ipc.sysv.usage.undos);
+            set.undo(list.id, &task.process.name, &ipc.sysv.usage.undos);
         }
     }
 }
@@ -240,7 +241,7 @@ impl Set {
         for (num, value) in changed {
             if let Some(sem) = state.sems.get_mut(usize::from(num)) {
                 sem.value = u16::try_from(value).unwrap_or(0);
-                sem.pid = task.process.pid;
+                sem.by = task.process.name.clone();
             }
         }
         state.otime = now();
@@ -251,7 +252,7 @@ impl Set {
         Ok(Ok(()))
     }
 
-    fn undo(&self, list: u64, pid: i32, count: &Counter) {
+    fn undo(&self, list: u64, by: &Name, count: &Counter) {
         let mut state = self.state.lock();
         let range = (list, 0)..=(list, u16::MAX);
         let kept: Vec<(u16, i16)> =
@@ -261,7 +262,7 @@ impl Set {
             if let Some(sem) = state.sems.get_mut(usize::from(*num)).filter(|_| *adjust != 0) {
                 let value = (i32::from(sem.value) + i32::from(*adjust)).clamp(0, SEMVMX);
                 sem.value = u16::try_from(value).unwrap_or(0);
-                sem.pid = pid;
+                sem.by = by.clone();
             }
         }
         if !kept.is_empty() {

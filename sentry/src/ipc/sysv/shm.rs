@@ -4,7 +4,8 @@ use super::{Object, Perm, now};
 use crate::fail::SysResult;
 use crate::fs::memory::Memory;
 use crate::sync::{Level, Lock};
-use crate::task::userns::UserNs;
+use crate::task::Task;
+use crate::task::pidns::Name;
 use std::sync::Arc;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
@@ -26,14 +27,14 @@ struct State {
     atime: i64,
     dtime: i64,
     ctime: i64,
-    lpid: i32,
+    lpid: Name,
     attached: u64,
 }
 
 /// A segment.
 pub struct Segment {
     size: u64,
-    cpid: i32,
+    cpid: Name,
     state: Lock<State>,
     /// None once it is removed and nobody is attached.
     memory: Lock<Option<Memory>>,
@@ -55,14 +56,14 @@ impl Segment {
     ///
     /// # Errors
     /// Those of making a memory file.
-    pub fn new(perm: Perm, size: u64, pid: i32) -> SysResult<Segment> {
+    pub fn new(perm: Perm, size: u64, by: &Name) -> SysResult<Segment> {
         let memory = crate::fs::memory::new()?;
         let pages = crate::mm::round_up(size).filter(|len| *len <= i64::MAX as u64).ok_or(Errno::ENOMEM)?;
         rustix::fs::ftruncate(&*memory.both, pages)?;
-        let state = State { perm, atime: 0, dtime: 0, ctime: now(), lpid: 0, attached: 0 };
+        let state = State { perm, atime: 0, dtime: 0, ctime: now(), lpid: Name::default(), attached: 0 };
         Ok(Segment {
             size,
-            cpid: pid,
+            cpid: by.clone(),
             state: Lock::new(Level::Field, state),
             memory: Lock::new(Level::Field, Some(memory)),
         })
@@ -82,19 +83,19 @@ impl Segment {
     ///
     /// # Errors
     /// EIDRM.
-    pub fn attach(self: &Arc<Self>, pid: i32, read_only: bool) -> SysResult<(Attachment, Memory)> {
+    pub fn attach(self: &Arc<Self>, by: &Name, read_only: bool) -> SysResult<(Attachment, Memory)> {
         let memory = self.memory.lock().clone().ok_or(Errno::EIDRM)?;
         let mut state = self.state.lock();
         state.attached += 1;
         state.atime = now();
-        state.lpid = pid;
+        state.lpid = by.clone();
         drop(state);
         Ok((Attachment { segment: self.clone(), read_only }, memory))
     }
 
     /// A process took its attachment back.
-    pub fn detached_by(&self, pid: i32) {
-        self.state.lock().lpid = pid;
+    pub fn detached_by(&self, by: &Name) {
+        self.state.lock().lpid = by.clone();
     }
 
     /// IPC_RMID: the segment goes with its last attachment. The key is free at once.
@@ -131,17 +132,18 @@ impl Segment {
         }
     }
 
-    /// IPC_STAT.
-    pub fn stat(&self, id: i32, ns: &UserNs) -> Shmid {
+    /// IPC_STAT, for this task.
+    pub fn stat(&self, id: i32, asker: &Task) -> Shmid {
+        let (pidns, creds) = (&asker.process.pidns, asker.creds());
         let state = self.state.lock();
         Shmid {
-            shm_perm: state.perm.abi(id, ns),
+            shm_perm: state.perm.abi(id, &creds.ns),
             shm_segsz: self.size,
             shm_atime: state.atime,
             shm_dtime: state.dtime,
             shm_ctime: state.ctime,
-            shm_cpid: self.cpid,
-            shm_lpid: state.lpid,
+            shm_cpid: self.cpid.in_ns(pidns),
+            shm_lpid: state.lpid.in_ns(pidns),
             shm_nattch: state.attached,
             ..zerocopy::FromZeros::new_zeroed()
         }

@@ -35,7 +35,7 @@ fn ids(task: &Task, id: i32) -> [i32; 4] {
     let tree = task.kernel.tree.lock();
     let node = tree.nodes.get(&task.process.pid);
     let (parent, group, session) = node.map_or((0, 0, 0), |n| (n.parent, n.pgid, n.sid));
-    [id, parent, group, session]
+    [id, parent, group, session].map(|number| task.shown(number))
 }
 
 fn timeval(time: Duration) -> [i64; 2] {

@@ -10,6 +10,7 @@ use crate::fs::proc::{FS, mounts};
 use crate::fs::pseudo::{Source, Text};
 use crate::task::creds::{Creds, cap};
 use crate::task::pidns::PidNs;
+use crate::task::timens::{self, Offsets};
 use crate::task::userns::Ids;
 use crate::task::{Task, access, usage};
 use crate::vfs::attr::Attr;
@@ -71,6 +72,7 @@ pub(super) const FILES: &[Row] = &[
     row(b"wchan", 0o444, false, true),
     row(b"io", 0o400, true, true),
     row(b"timers", 0o444, false, false),
+    row(b"timens_offsets", 0o644, false, false),
 ];
 
 pub(super) struct PidFile {
@@ -142,6 +144,14 @@ impl Source for PidFile {
             b"setgroups" if opener.capable_in(&ns, cap::SYS_ADMIN) => {
                 return idmap::write_setgroups(&ns, data);
             }
+            b"timens_offsets" => {
+                let changes = timens::parse(data)?;
+                let ns = subject.task.ok_or(Errno::ESRCH)?.namespaces().time_for_children;
+                return match opener.capable_in(&ns.owner, cap::SYS_TIME) {
+                    true => ns.set(&changes),
+                    false => Err(Errno::EPERM.into()),
+                };
+            }
             _ => {}
         }
         take(cx, &subject, self.row.name, data)
@@ -198,11 +208,11 @@ fn make(cx: &mut Cx, subject: &Subject, ns: &PidNs, row: &Row, thread: bool) -> 
         process.rss_seen.store(used.max_rss, Relaxed);
     }
     Ok(match row.name {
-        b"stat" => status::stat(subject, ns, !thread, traced),
+        b"stat" => status::stat(subject, ns, !thread, traced, asker.clock_offsets().boottime),
         b"statm" => status::statm(subject),
         b"status" => status::status(&asker, ns, subject),
         b"limits" => status::limits(process),
-        b"sched" => status::sched(subject),
+        b"sched" => status::sched(subject, ns),
         b"schedstat" => {
             let nanos = task.map_or(0, |t| usage::of_task(t).as_nanos());
             let parks = task.map_or(0, |t| t.parks.load(Relaxed));
@@ -239,6 +249,10 @@ fn make(cx: &mut Cx, subject: &Subject, ns: &PidNs, row: &Row, thread: bool) -> 
         b"wchan" => b"0".to_vec(),
         b"io" => io(process),
         b"timers" => Vec::new(),
+        b"timens_offsets" => {
+            let ns = task.map(|task| task.namespaces().time_for_children);
+            timens::show(ns.map_or_else(Offsets::default, |ns| ns.offsets())).into_bytes()
+        }
         name => match task {
             // What only a process with memory has.
             None => Vec::new(),

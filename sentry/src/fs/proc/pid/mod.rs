@@ -245,7 +245,7 @@ impl Inode for Dir {
                     let pos = own.or(file.pos.peek()).unwrap_or(0);
                     let ino = file.ops.attr().map_or(0, |a| a.ino);
                     let common = format!("pos:\t{pos}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{ino}\n");
-                    Ok((common + &file.ops.info()).into_bytes())
+                    Ok((common + &file.ops.info(&who.ns)).into_bytes())
                 }))
             }
             What::MapFiles => {

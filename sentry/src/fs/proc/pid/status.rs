@@ -154,8 +154,8 @@ fn signals(subject: &Subject) -> Signals {
     Signals { private, shared, blocked, ignored, caught, queued: process.queued_signals() }
 }
 
-/// stat. With `whole` of the process, else of the one thread.
-pub(super) fn stat(subject: &Subject, pidns: &PidNs, whole: bool, traced: bool) -> Vec<u8> {
+/// stat. With `whole` of the process, else of the one thread. `ahead`: nanoseconds of the asker's CLOCK_BOOTTIME.
+pub(super) fn stat(subject: &Subject, pidns: &PidNs, whole: bool, traced: bool, ahead: i64) -> Vec<u8> {
     let process = &subject.process;
     let (ppid, pgid, sid, exit_signal, zombie) = {
         let tree = subject.kernel.tree.lock();
@@ -176,7 +176,7 @@ pub(super) fn stat(subject: &Subject, pidns: &PidNs, whole: bool, traced: bool) 
     let real_time = matches!(sched.policy, 1 | 2);
     let priority = if real_time { -1 - sched.priority } else { 20 + sched.nice };
     let threads = process.thread_count().max(1);
-    let start = crate::time::ticks::since_boot(process.started);
+    let start = crate::time::ticks::since_boot(crate::time::shifted(process.started, ahead));
     let sig = signals(subject);
     let m = subject.task.as_ref().map(|t| memory(t));
     let (size, rss) = m.as_ref().map_or((0, 0), |m| (m.size, m.resident / 4096));
@@ -428,12 +428,16 @@ pub(super) fn limits(process: &Process) -> Vec<u8> {
 }
 
 /// sched, as far as it is known.
-pub(super) fn sched(subject: &Subject) -> Vec<u8> {
+pub(super) fn sched(subject: &Subject, ns: &PidNs) -> Vec<u8> {
     let Some(task) = &subject.task else { return Vec::new() };
     let (sched, parks) = (*task.sched.lock(), task.parks.load(Relaxed));
     let comm = String::from_utf8_lossy(&subject.comm()).into_owned();
-    let mut out =
-        format!("{comm} ({}, #threads: {})\n{:-<67}\n", task.tid(), subject.process.thread_count(), "");
+    let mut out = format!(
+        "{comm} ({}, #threads: {})\n{:-<67}\n",
+        task.name().in_ns(ns),
+        subject.process.thread_count(),
+        ""
+    );
     let runtime = usage::of_task(task).as_secs_f64() * 1000.0;
     let _ = writeln!(out, "{:<45}:{runtime:>21.6}", "se.sum_exec_runtime");
     for (name, value) in [
