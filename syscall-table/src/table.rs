@@ -189,7 +189,7 @@ macro_rules! for_each_syscall {
             [157, prctl, (op: PrctlOption, arg2: u64, arg3: u64, arg4: u64, arg5: u64), Partial(prctl::prctl), "by option: see the options table"],
             [158, arch_prctl, (op: ArchPrctlOption, addr: u64), Partial(arch_prctl::arch_prctl), "no cpuid faulting, extended-feature permissions, shadow stacks"],
             [159, adjtimex, (buf: InOut<Timex>), Partial(clock_gettime::adjtimex), "reading alone"],
-            [160, setrlimit, (resource: RlimitResource, rlim: In<Rlimit>), Partial(getrlimit::setrlimit), "limits of locked memory and resident size are kept but not enforced; pending signals are counted by process"],
+            [160, setrlimit, (resource: RlimitResource, rlim: In<Rlimit>), Partial(getrlimit::setrlimit), "pending signals are counted by process, not by user"],
             [161, chroot, (path: Path), Full(chdir::chroot), ""],
             [162, sync, (), Partial(fsync::sync), "host disks are not waited for"],
             [163, acct, (filename: Path), Partial(acct::acct), "EPERM without CAP_SYS_PACCT; nothing with it"],

@@ -6,7 +6,8 @@ use std::path::Path;
 
 cases![
     flag_and_file, no_limit_no_flag, undumpable, other_signals, threads_are_in_it, memory_is_in_it, filter_chooses, cut_off, replaced,
-    links_are_not_followed, not_others, advised_memory_is_left_out, siginfo_says, seccomp_kills
+    links_are_not_followed, not_others, advised_memory_is_left_out, siginfo_says, seccomp_kills,
+    numbers_of_a_namespace
 ];
 
 /// Cores go into the working directory, by the name `core`.
@@ -310,4 +311,27 @@ fn seccomp_kills() {
         sys!(SYS_getppid);
     });
     check(WIFSIGNALED(s) && WTERMSIG(s) == SIGSYS && WCOREDUMP(s), &format!("{s:#x}"));
+}
+
+/// The notes have the numbers that the process has for itself.
+fn numbers_of_a_namespace() {
+    guest_tests::space::alone(|| {
+        let t = Tmp::new();
+        let init = crate::pidns::as_init(|| {
+            let s = dies(&t, RLIM_INFINITY, || {
+                ok(sys!(SYS_setpgid, 0, 0));
+                abort();
+            });
+            i32::from(!WCOREDUMP(s))
+        });
+        exits(init, 0);
+        let core = core(&t);
+        let notes = notes(&core);
+        let of = |kind: u64| &notes.iter().find(|n| n.1 == kind).expect("the note").2;
+        // pr_pid, pr_ppid, pr_pgrp, pr_sid; si_pid.
+        let four = |note: &[u8], at: usize| [0, 4, 8, 12].map(|more| word::<4>(note, at + more));
+        eq(four(of(1), 32), [2, 1, 2, 0]);
+        eq(four(of(3), 24), [2, 1, 2, 0]);
+        eq(word::<4>(of(0x5349_4749), 16), 2);
+    });
 }

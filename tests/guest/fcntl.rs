@@ -7,7 +7,7 @@ cases![
     dupfd, dupfd_cloexec, dupfd_errors, getfd_setfd, getfl_setfl, setfl_ignores_access_mode, pipe_size, pipe_size_errors, bad_fd, bad_cmd,
     path_fd, lock_conflict, lock_own_merges, lock_unlock_splits, lock_released_by_close, lock_wait, lock_errors, lock_end_of_file, ofd_lock,
     lock_deadlock, lock_ranges, lock_wait_ends, lock_wait_interrupted, lock_interrupted_wait_is_no_deadlock, lock_deadlock_of_three,
-    lock_shared_table, lock_exec_closes, ofd_wait, ofd_getlk_unlocked, lock_on_pipe, lock_downgrade_wakes, owner, seals_need_memfd, nonblock_on_pipe
+    lock_shared_table, lock_exec_closes, ofd_wait, ofd_getlk_unlocked, lock_on_pipe, lock_downgrade_wakes, owner, seals_need_memfd, nonblock_on_pipe, owner_that_has_ended
 ];
 
 fn dupfd() {
@@ -529,5 +529,23 @@ fn nonblock_on_pipe() {
     err(sys!(SYS_read, p[0], &mut [0u8; 1], 1), EAGAIN);
     // The other end has its own flags.
     eq(sys!(SYS_fcntl, p[1], F_GETFL), i64::from(O_WRONLY));
+    shut(p);
+}
+
+/// Who has ended owns nothing any more.
+fn owner_that_has_ended() {
+    let p = pipe_pair();
+    let pid = child(|| {
+        ok(sys!(SYS_fcntl, p[0], F_SETOWN, sys!(SYS_getpid)));
+        0
+    });
+    exits(pid, 0);
+    eq(sys!(SYS_fcntl, p[0], F_GETOWN), 0);
+    let mut owner = [7i32, 7];
+    ok(sys!(SYS_fcntl, p[0], 16, &mut owner));
+    // F_OWNER_PID
+    eq(owner, [1, 0]);
+    ok(sys!(SYS_fcntl, p[0], F_SETOWN, sys!(SYS_getpid)));
+    eq(sys!(SYS_fcntl, p[0], F_GETOWN), sys!(SYS_getpid));
     shut(p);
 }

@@ -75,6 +75,7 @@ const HELPERS: &[(&str, Helper)] = &[
     ("reads", lent::reads),
     ("overlay_trees", overlay::trees),
     ("clocks", timens::clocks),
+    ("after_exec", timers::after_exec),
 ];
 
 mod fill;

@@ -7,7 +7,7 @@ use libc::*;
 cases![
     new_mounts, new_names, numbers, setns_by_file, setns_by_pidfd, setns_errors, clone_flags, kinds_by_ioctl, maps_written, maps_errors,
     maps_of_root, groups_denied, ids_without_names, capabilities_inside, nested, no_way_back, locked_mounts, set_id_inside, exec_keeps_rights,
-    owner_has_rights, unshare_errors, loose_ends, files_of_namespaces
+    owner_has_rights, unshare_errors, loose_ends, files_of_namespaces, by_pidfd
 ];
 
 fn exists(path: &str) -> bool {
@@ -535,4 +535,41 @@ fn files_of_namespaces() {
         // That of mounts would hold itself.
         err(mount("/proc/self/ns/mnt", &p, None, MS_BIND), EINVAL);
     });
+}
+
+/// PIDFD_GET_*_NAMESPACE.
+fn by_pidfd() {
+    let names =
+        ["cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "time", "time_for_children", "user", "uts"];
+    in_child(|| {
+        let own = ok(sys!(SYS_pidfd_open, sys!(SYS_getpid), 0)) as i32;
+        for (nr, name) in (1..).zip(names) {
+            let fd = ok(sys!(SYS_ioctl, own, 0xff00 + nr, 0)) as i32;
+            let link = stat_of(&format!("/proc/self/ns/{name}"));
+            eq((name, stat_fd(fd).st_ino), (name, link));
+            eq(sys!(SYS_fcntl, fd, F_GETFD), i64::from(FD_CLOEXEC));
+            shut([fd]);
+            err(sys!(SYS_ioctl, own, 0xff00 + nr, 1), EINVAL);
+        }
+        let p = pipe_pair();
+        let pid = child(|| {
+            shut([p[1]]);
+            sys!(SYS_read, p[0], &mut [0u8], 1);
+            0
+        });
+        let other = ok(sys!(SYS_pidfd_open, pid, 0)) as i32;
+        shut([ok(sys!(SYS_ioctl, other, 0xff0a, 0)) as i32]);
+        if is_root() {
+            ok(sys!(SYS_setresuid, 1000, 1000, 1000));
+            err(sys!(SYS_ioctl, other, 0xff0a, 0), EACCES);
+        }
+        shut(p);
+        exits(pid, 0);
+        err(sys!(SYS_ioctl, other, 0xff0a, 0), ESRCH);
+    });
+}
+
+fn stat_of(path: &str) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).expect("a file").ino()
 }

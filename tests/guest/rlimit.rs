@@ -5,7 +5,7 @@ use libc::*;
 
 cases![
     get_and_set, errors, prlimit_other, inherited, cpu_soft, cpu_hard, cpu_of_child_begins_anew, nofile, nproc, sigpending, fsize, nice, rtprio,
-    core_dump_status
+    core_dump_status, limits_of_priorities
 ];
 
 fn get(which: u32) -> [u64; 2] {
@@ -233,4 +233,35 @@ fn core_dump_status() {
     });
     let s = reap(pid);
     check(WIFSIGNALED(s) && WTERMSIG(s) == SIGQUIT && !WCOREDUMP(s), "killed without a core");
+}
+
+/// Nice values and priorities up to the limits are anybody's.
+fn limits_of_priorities() {
+    in_child(|| {
+        if set(RLIMIT_NICE, 22, 22) != 0 || set(RLIMIT_RTPRIO, 5, 5) != 0 {
+            skip("needs root");
+        }
+        drop_rights();
+        eq(sys!(SYS_setpriority, PRIO_PROCESS, 0, -2), 0);
+        err(sys!(SYS_setpriority, PRIO_PROCESS, 0, -3), EACCES);
+        eq(sys!(SYS_getpriority, PRIO_PROCESS, 0), 22);
+        let class = |policy: i32, priority: i32| sys!(SYS_sched_setscheduler, 0, policy, &priority);
+        // Out of SCHED_IDLE again, since its nice value is within the limit.
+        eq(class(SCHED_IDLE, 0), 0);
+        eq(class(SCHED_OTHER, 0), 0);
+        eq(class(SCHED_FIFO, 5), 0);
+        err(class(SCHED_FIFO, 6), EPERM);
+        err(class(SCHED_RR, 6), EPERM);
+        eq(class(SCHED_RR, 3), 0);
+        // Lower than it is goes without a limit.
+        ok(set(RLIMIT_RTPRIO, 0, 5));
+        eq(class(SCHED_RR, 2), 0);
+        err(class(SCHED_RR, 3), EPERM);
+        err(class(SCHED_FIFO, 1), EPERM);
+        eq(class(SCHED_OTHER, 0), 0);
+        err(class(SCHED_RR, 1), EPERM);
+        ok(set(RLIMIT_NICE, 20, 22));
+        eq(class(SCHED_IDLE, 0), 0);
+        err(class(SCHED_OTHER, 0), EPERM);
+    });
 }

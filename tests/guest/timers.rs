@@ -8,7 +8,7 @@ cases![
     nanosleep_by_cpu_errors, nanosleep_remaining, overrun_in_siginfo, deleted_timer_signal_is_dropped, set_anew_drops_signal, ignored_timer_goes_on,
     none_timer_counts, alarm_rounds, process_clock_of_child, thread_clock_of_others, children_times, rusage_memory_of_child, rusage_children_maximum,
     adjtimex_reads, settimeofday_denied, times_of_children,
-    short_sleeps_and_timers
+    short_sleeps_and_timers, ignored_signals, fork_has_no_timers, exec_keeps_intervals
 ];
 
 fn now(c: i32) -> i64 {
@@ -484,4 +484,127 @@ fn short_sleeps_and_timers() {
             check(got == 0 || got == EINTR, &format!("round {round}: clock_nanosleep gave {got}"));
         }
     }
+}
+
+/// A timer whose signal is ignored sends it as soon as it is not, and what has expired meanwhile is its overrun.
+fn ignored_signals() {
+    let times = [0i64, 10_000_000, 0, 10_000_000];
+    let once = [0i64, 0, 0, 1_000_000];
+    in_child(|| {
+        let mut id = 0;
+        sig::handle(SIGRTMIN(), SIG_IGN, 0);
+        let event = [9u64, SIGRTMIN() as u64, 0, 0, 0, 0, 0, 0];
+        ok(sys!(SYS_timer_create, CLOCK_MONOTONIC, &event, &mut id));
+        let mask = sig::set(&[SIGRTMIN()]);
+        let take = || {
+            let mut info = [0i32; 32];
+            let none = [0i64, 0];
+            let got = sys!(SYS_rt_sigtimedwait, &mask, &mut info, &none, 8);
+            let info = std::hint::black_box(&info);
+            (got, info[2], info[5])
+        };
+        ok(sys!(SYS_timer_settime, id, 0, &times, 0));
+        sleep_ms(55);
+        eq((sig::pending(), sys!(SYS_timer_getoverrun, id)), (0, 0));
+        sig::mask(SIG_BLOCK, mask);
+        sig::handle(SIGRTMIN(), sig::count as *const () as usize, 0);
+        eq(sig::pending(), mask);
+        let (got, code, over) = take();
+        eq((got, code), (i64::from(SIGRTMIN()), SI_TIMER));
+        check(over >= 3, &format!("{over} passed by"));
+        eq(sys!(SYS_timer_getoverrun, id), i64::from(over));
+        // One that waits is dropped, and sent again.
+        sleep_ms(25);
+        eq(sig::pending(), mask);
+        sig::handle(SIGRTMIN(), SIG_IGN, 0);
+        eq(sig::pending(), 0);
+        sleep_ms(25);
+        sig::handle(SIGRTMIN(), SIG_DFL, 0);
+        let (got, _, over) = take();
+        eq(got, i64::from(SIGRTMIN()));
+        check(over >= 3, &format!("{over} passed by"));
+        // Once is once.
+        sig::handle(SIGRTMIN(), SIG_IGN, 0);
+        sig::mask(SIG_UNBLOCK, mask);
+        ok(sys!(SYS_timer_settime, id, 0, &once, 0));
+        sleep_ms(5);
+        sig::mask(SIG_BLOCK, mask);
+        sig::handle(SIGRTMIN(), SIG_DFL, 0);
+        eq(sig::pending(), 0);
+    });
+}
+
+/// Time used up to now, in microseconds, as getrusage(2) has it.
+fn used(who: i32) -> i64 {
+    let mut u = [0i64; 18];
+    ok(sys!(SYS_getrusage, who, &mut u));
+    let u = std::hint::black_box(&u);
+    (u[0] + u[2]) * 1_000_000 + u[1] + u[3]
+}
+
+fn interval(which: i32) -> [i64; 4] {
+    let mut t = [0i64; 4];
+    ok(sys!(SYS_getitimer, which, &mut t));
+    std::hint::black_box(t)
+}
+
+/// A child begins without timers, and with clocks that stand at nothing.
+fn fork_has_no_timers() {
+    in_child(|| {
+        burn(60);
+        let id = timer(CLOCK_MONOTONIC, SIGUSR1);
+        set(id, 0, 3_000_000_000, 0);
+        for which in [ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF] {
+            ok(sys!(SYS_setitimer, which, &[7i64, 0, 50, 0], 0));
+        }
+        let pid = child(|| {
+            for which in [ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF] {
+                eq(interval(which), [0; 4]);
+            }
+            err(sys!(SYS_timer_gettime, id, &mut [0i64; 4]), EINVAL);
+            let all = [now(CLOCK_PROCESS_CPUTIME_ID), now(CLOCK_THREAD_CPUTIME_ID), used(RUSAGE_SELF) * 1000];
+            check(all.iter().all(|ns| (0..50_000_000).contains(ns)), &format!("{all:?}"));
+            eq(used(RUSAGE_CHILDREN), 0);
+            burn(30);
+            let all = [now(CLOCK_PROCESS_CPUTIME_ID), now(CLOCK_THREAD_CPUTIME_ID), used(RUSAGE_SELF) * 1000];
+            check(all.iter().all(|ns| *ns > 25_000_000), &format!("{all:?}"));
+            0
+        });
+        exits(pid, 0);
+        check(interval(ITIMER_REAL)[2] > 0 && left(id) > 0, "the parent's go on");
+        check((25_000..2_000_000).contains(&used(RUSAGE_CHILDREN)), "what the child used");
+    });
+}
+
+/// What a program has of the one before it: a helper program.
+pub fn after_exec(args: &[String]) -> i32 {
+    let id: i32 = args.first().and_then(|id| id.parse().ok()).unwrap_or(-1);
+    let all = [ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF].map(|which| interval(which)[2]);
+    let timer = sys!(SYS_timer_gettime, id, &mut [0i64; 4]);
+    let cpu = [now(CLOCK_PROCESS_CPUTIME_ID) / 1000, now(CLOCK_THREAD_CPUTIME_ID) / 1000, used(RUSAGE_SELF)];
+    println!("{} {timer} {}", all.iter().all(|left| (40..=50).contains(left)), cpu.iter().all(|us| *us >= 55_000));
+    0
+}
+
+/// A program goes on with the intervals and the clocks of the one before it; what timer_create(2) made is gone.
+fn exec_keeps_intervals() {
+    let p = pipe_pair();
+    let pid = child(|| {
+        burn(60);
+        let id = timer(CLOCK_MONOTONIC, SIGUSR1);
+        set(id, 0, 3_000_000_000, 0);
+        for which in [ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF] {
+            ok(sys!(SYS_setitimer, which, &[0i64, 0, 50, 0], 0));
+        }
+        ok(sys!(SYS_dup2, p[1], 1));
+        let number = cstr(id.to_string());
+        let argv = [c"/proc/self/exe".as_ptr(), c"after_exec".as_ptr(), number.as_ptr(), std::ptr::null()];
+        let envp = [std::ptr::null::<c_char>()];
+        sys!(SYS_execve, c"/proc/self/exe", &argv, &envp) as i32
+    });
+    exits(pid, 0);
+    let mut text = [0u8; 100];
+    let n = ok(sys!(SYS_read, p[0], &mut text, 100)) as usize;
+    eq(String::from_utf8_lossy(&text[..n]).trim(), "true -22 true");
+    shut(p);
 }

@@ -123,6 +123,17 @@ impl Namespace {
         format!("{kind}:[{}]", self.number())
     }
 
+    /// A new descriptor of its file.
+    ///
+    /// # Errors
+    /// EMFILE.
+    pub(crate) fn install(self, cx: &mut Cx) -> SysResult {
+        let place = self.place(cx.task);
+        let file = cx.kernel().vfs.open_place(cx.task, place, 0, false)?;
+        let limit = cx.task.process.limit(syscall_table::abi::getrlimit::RLIMIT_NOFILE);
+        Ok(u64::try_from(cx.task.files().install(file, true, 0, limit)?).unwrap_or(0))
+    }
+
     /// Its file.
     pub(crate) fn place(self, task: &Task) -> Path {
         let label = self.label();
@@ -208,10 +219,7 @@ impl FileOps for NsFile {
             }
             _ => return Err(Errno::ENOTTY.into()),
         };
-        let place = found.place(cx.task);
-        let file = cx.kernel().vfs.open_place(cx.task, place, 0, false)?;
-        let limit = cx.task.process.limit(syscall_table::abi::getrlimit::RLIMIT_NOFILE);
-        Ok(u64::try_from(cx.task.files().install(file, true, 0, limit)?).unwrap_or(0))
+        found.install(cx)
     }
 
     fn inode(&self) -> Option<Arc<dyn Inode>> {

@@ -71,10 +71,16 @@ impl Queue {
         self.list.iter().skip(skip).take(count).map(|entry| entry.info).collect()
     }
 
-    /// Drops all signals of a mask.
+    /// Drops all signals of a mask. Takes `Object` locks.
     pub fn flush(&mut self, mask: u64) {
         if self.set & mask != 0 {
-            self.list.retain(|e| bit(e.info.si_signo) & mask == 0);
+            self.list.retain(|e| {
+                let kept = bit(e.info.si_signo) & mask == 0;
+                if let Some(mark) = e.mark.as_ref().filter(|_| !kept) {
+                    mark.dropped();
+                }
+                kept
+            });
             self.set &= !mask;
         }
     }

@@ -69,15 +69,15 @@ pub(crate) fn permitted(task: &Task, sender: &Creds, target: &Process, signal: i
     signal == SIGCONT && sid(task.process.pid) == sid(target.pid)
 }
 
-/// Sends a timer's signal. If it is ignored, the timer waits until it is not.
+/// Sends a timer's signal. False: it is ignored, and dropped.
 pub(crate) fn timer(
     kernel: &Arc<Kernel>,
     process: &Arc<Process>,
     target: Option<&Arc<Task>>,
     info: Siginfo,
     mark: Mark,
-) {
-    let _ = put(kernel, process, target, info, false, Some(mark));
+) -> bool {
+    put(kernel, process, target, info, false, Some(mark)).unwrap_or(true)
 }
 
 /// Sends a task's signal to a process, or to `target` of it; `info` is in the sender's words.
@@ -92,7 +92,7 @@ pub(crate) fn by(
 ) -> SysResult<()> {
     let above = sender.process.seen_by(process) == 0;
     let info = if names_sender(&info) { reworded(sender, process, target, info, above) } else { info };
-    put(&sender.kernel, process, target, info, above, None)
+    put(&sender.kernel, process, target, info, above, None).map(|_| ())
 }
 
 /// Whether siginfo has a pid and a user (siginfo_layout of Linux): what is a timer's or a descriptor's has other things
@@ -124,6 +124,7 @@ fn reworded(
     info.with_uid(ns.user(own.to_kernel(Ids::Users, info.si_uid()).unwrap_or(u32::MAX)))
 }
 
+/// Whether it was not ignored.
 fn put(
     kernel: &Arc<Kernel>,
     process: &Arc<Process>,
@@ -132,10 +133,10 @@ fn put(
     // SIGKILL and SIGSTOP reach even the init of a namespace.
     forced: bool,
     mark: Option<Mark>,
-) -> SysResult<()> {
+) -> SysResult<bool> {
     let signal = info.si_signo;
     if bit(signal) == 0 || process.is_exiting() {
-        return Ok(());
+        return Ok(true);
     }
     let spared =
         process.unkillable.load(Ordering::Relaxed) && !(forced && matches!(signal, SIGKILL | SIGSTOP));
@@ -143,7 +144,7 @@ fn put(
         if !spared {
             exit::group(kernel, process, WaitStatus::signaled(SIGKILL, false), None);
         }
-        return Ok(());
+        return Ok(true);
     }
     let threads = process.threads();
     if signal == SIGCONT {
@@ -160,7 +161,7 @@ fn put(
     // A tracer sees what its tracee ignores.
     let kept = |task: &Arc<Task>| blocked(task) || task.tracing.is_traced();
     if ignored && !target.or(threads.first()).is_some_and(kept) {
-        return Ok(());
+        return Ok(false);
     }
     if mark.is_none() && signal >= SIGRTMIN {
         room(process, &threads, info.si_code)?;
@@ -183,7 +184,7 @@ fn put(
         task.attention.store(true, Ordering::SeqCst);
         task.notify();
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Most signals queued for one task and its process together, whatever RLIMIT_SIGPENDING says.

@@ -114,14 +114,16 @@ fn owns(cx: &Cx, file: &File) -> SysResult<bool> {
 /// F_SETOWN, F_GETOWN, their _EX forms, F_GETOWNER_UIDS.
 fn owner(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysResult {
     let old = *file.owner.lock();
+    // The dead own nothing.
+    let lives = old.id != 0 && owner::exists(cx.kernel(), old.kind, old.id);
+    let shown = if lives { cx.task.shown(old.id) } else { 0 };
     let (kind, id) = match op {
         F_GETOWN => {
-            let shown = cx.task.shown(old.id);
             let id = if old.kind == F_OWNER_PGRP { shown.saturating_neg() } else { shown };
             return Ok(i64::from(id).cast_unsigned());
         }
         F_GETOWN_EX => {
-            cx.write_value(arg, &FOwnerEx { kind: old.kind, pid: cx.task.shown(old.id) })?;
+            cx.write_value(arg, &FOwnerEx { kind: old.kind, pid: shown })?;
             return Ok(0);
         }
         F_GETOWNER_UIDS => {

@@ -45,8 +45,7 @@ pub fn rt_sigaction(
             }
             let ignored =
                 action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL && bit(signal) & IGNORED != 0;
-            let was = old.sa_handler == SIG_IGN || old.sa_handler == SIG_DFL && bit(signal) & IGNORED != 0;
-            if was && !ignored {
+            if old.sa_handler == SIG_IGN && !ignored {
                 cx.task.process.timers.heeded(signal);
             }
             if ignored {

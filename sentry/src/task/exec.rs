@@ -80,6 +80,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
     detach(&task, gain)?;
     task.kernel.report.count_own(&task);
     let old = task.mm();
+    let used = super::usage::until_move(&task);
     let space = match cx.port()?.replace_space(trusted) {
         Ok(space) => space,
         Err(_) => return Err(die(&task)),
@@ -100,6 +101,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
     }
     drop(old);
     if moved {
+        super::usage::moved(&task, used);
         super::sched::place(&task);
     }
     exit::release_vfork(&task);

@@ -101,6 +101,8 @@ pub struct Task {
     pub parks: AtomicU64,
     /// Wake-ups of futexes when it last went on, at least.
     pub(crate) wakes_seen: AtomicU64,
+    /// Nanoseconds that it has used in spaces that it has left (execve(2)).
+    pub(crate) cpu_before: AtomicU64,
     /// Nanoseconds of CPU time when it last asked for them.
     pub cpu_seen: AtomicU64,
     /// Who wants to know of it.
@@ -357,6 +359,7 @@ impl Task {
             sleeps_deeply: AtomicBool::new(false),
             parks: AtomicU64::new(0),
             wakes_seen: AtomicU64::new(0),
+            cpu_before: AtomicU64::new(0),
             cpu_seen: AtomicU64::new(0),
             asked: Default::default(),
             tracing: Default::default(),

@@ -3,7 +3,8 @@
 use super::pidns::{Name, PidNs};
 use super::{Process, Task};
 use crate::cx::Cx;
-use crate::fail::{Fail, SysResult};
+use crate::fail::SysResult;
+use crate::fs::nsfs::Namespace;
 use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps};
 use crate::wait::{Ready, WaitQueue};
@@ -50,6 +51,19 @@ pub(crate) fn process(file: &File) -> SysResult<Arc<Process>> {
 const MAGIC: u32 = 0xff;
 const FIRST_NAMESPACE: u32 = 1;
 const LAST_NAMESPACE: u32 = 10;
+/// What PIDFD_GET_*_NAMESPACE are about, as /proc/PID/ns names them.
+const NAMESPACES: [&[u8]; 10] = [
+    b"cgroup",
+    b"ipc",
+    b"mnt",
+    b"net",
+    b"pid",
+    b"pid_for_children",
+    b"time",
+    b"time_for_children",
+    b"user",
+    b"uts",
+];
 const GET_INFO: u32 = 11;
 /// PIDFD_INFO_SIZE_VER0.
 const INFO_LEAST: usize = 64;
@@ -87,6 +101,25 @@ impl PidFd {
             Some(thread) => thread.upgrade().filter(|task| !task.is_dead()).map(|task| task.name().clone()),
             None => Some(&self.process).filter(|p| !p.reaped.load(Relaxed)).map(|p| p.name.clone()),
         }
+    }
+
+    /// PIDFD_GET_*_NAMESPACE: a descriptor.
+    fn namespace(&self, cx: &mut Cx, which: u32) -> SysResult {
+        let task = match &self.thread {
+            Some(thread) => thread.upgrade().filter(|task| !task.is_dead()),
+            None => self.process.any_thread(),
+        };
+        let task = task.ok_or(Errno::ESRCH)?;
+        if !super::access::may_trace(cx.task, &self.process) {
+            return Err(Errno::EACCES.into());
+        }
+        let name = NAMESPACES.get(which as usize).ok_or(Errno::ENOTTY)?;
+        let found = match *name {
+            // Whether or not somebody is in it.
+            b"pid_for_children" => Namespace::Pid(task.namespaces().pid),
+            name => Namespace::of(&task, name).ok_or(Errno::EINVAL)?,
+        };
+        found.install(cx)
     }
 
     /// PIDFD_GET_INFO.
@@ -171,10 +204,7 @@ impl FileOps for PidFd {
                 if arg != 0 {
                     return Err(Errno::EINVAL.into());
                 }
-                if self.process.thread_count() == 0 {
-                    return Err(Errno::ESRCH.into());
-                }
-                Err(Fail::gap(Errno::EOPNOTSUPP, "namespaces by pidfd"))
+                self.namespace(cx, (request & 0xff) - FIRST_NAMESPACE)
             }
             _ => Err(Errno::ENOTTY.into()),
         }

@@ -74,6 +74,21 @@ fn served(task: &Task) -> Duration {
     Duration::from_nanos(task.served.load(Ordering::Relaxed))
 }
 
+/// What the task has used in spaces that it has left by execve(2).
+fn before(task: &Task) -> Duration {
+    Duration::from_nanos(task.cpu_before.load(Ordering::Relaxed))
+}
+
+/// What the task has used by itself up to now, for [`moved`]. Called by execve(2) before it gives up the space.
+pub(crate) fn until_move(task: &Task) -> Duration {
+    of_task(task).saturating_sub(served(task))
+}
+
+/// The task goes on in another space: its own clock does not begin anew.
+pub(crate) fn moved(task: &Task, used: Duration) {
+    task.cpu_before.store(u64::try_from(used.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
 /// A task of the process whose space is the process's own: not of a vfork child, which runs in its parent's.
 fn own_space(process: &Process) -> Option<Arc<Task>> {
     process.any_thread().filter(|task| task.vfork.lock().is_none())
@@ -114,6 +129,7 @@ impl Usage {
 pub fn of_caller(cx: &mut Cx) -> SysResult<Used> {
     let mut used = cx.port()?.rusage(true)?;
     let task = cx.task;
+    used.cpu.user = used.cpu.user.saturating_add(before(task));
     used.cpu.system = used.cpu.system.saturating_add(served(task));
     used.voluntary = task.parks.load(Ordering::Relaxed);
     seen(task, sum(used.cpu));
@@ -164,7 +180,7 @@ pub(crate) fn tell(task: &Task, port: &mut dyn platform::Port) {
     }
     task.asked.due.store(false, Ordering::SeqCst);
     if let Ok(used) = port.rusage(true) {
-        seen(task, sum(used.cpu).saturating_add(served(task)));
+        seen(task, sum(used.cpu).saturating_add(served(task)).saturating_add(before(task)));
     }
     task.asked.told.fetch_add(1, Ordering::SeqCst);
     task.asked.queue.wake(Ready::IN);
@@ -209,7 +225,7 @@ pub fn of_task(task: &Task) -> Duration {
     if task.process.thread_count() == 1 && own_space(&task.process).is_some() {
         let all = sum_of_process(&task.process);
         let others = sum(task.process.usage.lock().ended.cpu);
-        return all.saturating_sub(others).max(seen);
+        return all.saturating_sub(others).saturating_add(before(task)).max(seen);
     }
     seen.max(served(task))
 }

@@ -117,6 +117,8 @@ struct State {
     overrun: i32,
     /// Has expired; goes on when its signal is taken.
     waiting: bool,
+    /// That signal was ignored.
+    dropped: bool,
     /// The clock when it was last looked at, and how often it had not moved.
     seen: Duration,
     idle: u32,
@@ -162,6 +164,13 @@ impl Mark {
     /// and the signal is not to be delivered.
     pub fn delivered(&self) -> Option<i32> {
         self.timer.upgrade()?.delivered(self.epoch)
+    }
+
+    /// The signal was dropped: it is ignored now.
+    pub fn dropped(&self) {
+        if let Some(timer) = self.timer.upgrade() {
+            timer.dropped(self.epoch);
+        }
     }
 }
 
@@ -217,6 +226,7 @@ impl SignalTimer {
         state.interval = interval;
         state.overrun = 0;
         state.waiting = false;
+        state.dropped = false;
         state.idle = 0;
         self.arm(&mut state, now);
         old
@@ -268,6 +278,26 @@ impl SignalTimer {
         let _ = self.delivered(epoch);
     }
 
+    fn dropped(&self, epoch: u64) {
+        let mut state = self.state.lock();
+        if state.epoch == epoch {
+            state.dropped = true;
+        }
+    }
+
+    /// Its signal was dropped and is not ignored any more: one with an interval sends it now, and what has expired
+    /// meanwhile is its overrun.
+    fn send_again(&self) {
+        let epoch = {
+            let mut state = self.state.lock();
+            if !std::mem::take(&mut state.dropped) || !state.waiting || state.interval.is_zero() {
+                return;
+            }
+            state.epoch
+        };
+        self.send(epoch);
+    }
+
     fn signal(&self) -> i32 {
         match self.notice {
             Notice::Interval(signal) | Notice::Signal { signal, .. } => signal,
@@ -286,8 +316,10 @@ impl SignalTimer {
                 let mark = Mark { timer: self.me.clone(), epoch };
                 let info = Siginfo::timer(signal, self.id, 0, value);
                 let thread = self.thread.as_ref().map(Weak::upgrade);
-                if let Some(target) = thread.as_ref().map_or(Some(None), |t| t.as_ref().map(Some)) {
-                    send::timer(&kernel, &process, target, info, mark);
+                if let Some(target) = thread.as_ref().map_or(Some(None), |t| t.as_ref().map(Some))
+                    && !send::timer(&kernel, &process, target, info, mark)
+                {
+                    self.dropped(epoch);
                 }
             }
         }
@@ -533,11 +565,11 @@ impl ProcessTimers {
         }
     }
 
-    /// The signal is not ignored any more: timers whose signals were dropped go on.
+    /// The signal is not ignored (SIG_IGN) any more.
     pub fn heeded(&self, signal: i32) {
         let timers: Vec<_> =
             self.set.lock().made.values().filter(|t| t.signal() == signal).cloned().collect();
-        timers.iter().for_each(|timer| timer.wake_up());
+        timers.iter().for_each(|timer| timer.send_again());
     }
 
     /// execve(2) deletes the timers of timer_create(2).
