@@ -162,11 +162,13 @@ pub struct SetAttr {
     pub mtime: Option<SetTime>,
 }
 
-/// Mode and owner of a new inode. The mode is taken as it is: umask is the sentry's.
+/// Mode and owner of a new inode. The umask is the sentry's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NewInode {
     /// Permission bits (07777).
     pub mode: u32,
+    /// More of them, which count in a directory with a default list (acl(5)): there is no umask there.
+    pub masked: u32,
     /// Owner and group. In a directory with the set-group-id bit the group is the directory's, as Linux has it.
     /// `None`, and any id that the gofer may not give, leaves the gofer's own.
     pub owner: Option<(u32, u32)>,

@@ -49,7 +49,7 @@ fn role_launcher() {
     let gofer = start(&config, 2).unwrap();
     // A set-ids of a lane's thread must not lose the signal of the parent's death.
     let root = gofer.client().attach(0).unwrap().root.node;
-    let new = NewInode { mode: 0o755, owner: Some((1234, 1234)) };
+    let new = NewInode { mode: 0o755, masked: 0, owner: Some((1234, 1234)) };
     let _ = gofer.client().mkdir(root, b"bin", new);
     println!("{}", gofer.pid);
     std::thread::sleep(Duration::from_secs(60));
@@ -279,7 +279,7 @@ fn hides(client: &Client, path: &str) {
     let writable = client.attach(1).unwrap().root.node;
     assert_eq!(client.lookup(writable, b"secret").unwrap_err(), denied("test"));
     assert_eq!(
-        client.mkdir(at, b"new", NewInode { mode: 0o755, owner: None }).unwrap_err(),
+        client.mkdir(at, b"new", NewInode { mode: 0o755, masked: 0, owner: None }).unwrap_err(),
         GoferError::Errno(libc::EROFS)
     );
 }
@@ -289,7 +289,7 @@ fn writes(client: &Client, root: bool, path: &str) {
     assert!(dir.writable);
     let dir = dir.root.node;
     let owner = if root { Some((1234, 2345)) } else { None };
-    let new = NewInode { mode: 0o4751, owner };
+    let new = NewInode { mode: 0o4751, masked: 0, owner };
     let (fd, step) = client.create(dir, b"file", new, BOTH).unwrap();
     std::io::Write::write_all(&mut fs::File::from(fd), b"content").unwrap();
     let host = fs::metadata(format!("{path}/file")).unwrap();
@@ -315,7 +315,7 @@ fn writes(client: &Client, root: bool, path: &str) {
     let attr = client.setattr(step.node, all).unwrap();
     assert_eq!((attr.mode & 0o7777, attr.size, attr.mtime.sec), (0o600, 3, 5));
     // Everything that a filter could have forgotten.
-    let new = NewInode { mode: 0o755, owner };
+    let new = NewInode { mode: 0o755, masked: 0, owner };
     let sub = client.mkdir(dir, b"sub", new).unwrap().node;
     client.mknod(sub, b"fifo", new, NodeKind::Fifo).unwrap();
     client.mknod(sub, b"regular", new, NodeKind::Regular).unwrap();

@@ -375,7 +375,65 @@ fn files_without_a_name(c: &Ctx) -> Result<(), Failed> {
     expect(&look(Place::Inside(c.platform)), 0, &want.out())
 }
 
+/// Makes names in a directory that has a default list (acl(5)), and prints what each got.
+const HEIRS: &str = r#"
+import os, sys
+os.chdir(sys.argv[1])
+for umask in [0o22, 0o77, 0]:
+    os.umask(umask)
+    at = "u%o" % umask
+    os.mkdir(at); os.mkdir(at + "/dir", 0o700); os.mkfifo(at + "/fifo"); os.symlink("x", at + "/link")
+    os.close(os.open(at + "/file", os.O_CREAT | os.O_RDWR, 0o640))
+    os.close(os.open("top%o" % umask, os.O_CREAT | os.O_RDWR))
+    fd = os.open(at, os.O_TMPFILE | os.O_RDWR, 0o666)
+    print(oct(os.fstat(fd).st_mode), sorted(os.listxattr(fd)))
+    os.close(fd)
+os.mkdir("old/new"); open("old/file", "w").close(); open("plain/file", "w").close()
+for at, dirs, names in sorted(os.walk(".")):
+    for name in sorted(dirs + names):
+        path = os.path.join(at, name)
+        lists = {x: os.getxattr(path, x, follow_symlinks=False).hex() for x in sorted(os.listxattr(path, follow_symlinks=False)) if "acl" in x}
+        print(path, oct(os.lstat(path).st_mode), lists)
+"#;
+/// Gives a directory, and one in it, a default list; another has none.
+const LISTED: &str = r#"
+import os, struct, sys
+os.chdir(sys.argv[1])
+NONE = 0xffffffff
+def acl(*entries):
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+os.mkdir("old"); os.mkdir("plain")
+os.setxattr(".", "system.posix_acl_default", acl((1, 7, NONE), (2, 7, os.geteuid()), (4, 5, NONE), (0x10, 7, NONE), (0x20, 4, NONE)))
+os.setxattr("old", "system.posix_acl_default", acl((1, 6, NONE), (4, 6, NONE), (0x20, 0, NONE)))
+"#;
+
+/// New names below the host's directories get the rights that default lists there say, and no umask counts then.
+fn heirs_of_lists(c: &Ctx) -> Result<(), Failed> {
+    let made = |place: Place, writes: bool| -> Result<String, Failed> {
+        let s = Scratch::new(c);
+        let t = s.path("t");
+        native(c, &format!("mkdir {t}"));
+        expect(
+            &run(&mut command(Place::Native, c.who, &[], &["python3", "-c", LISTED, &t]), LIMIT, b""),
+            0,
+            "",
+        )?;
+        let options = if writes { vec!["--write", &t] } else { Vec::new() };
+        let o = run(&mut command(place, c.who, &options, &["python3", "-c", HEIRS, &t]), LIMIT, b"");
+        if o.code() == Some(0) { Ok(o.out()) } else { Err(fail("names below lists", &o)) }
+    };
+    let want = made(Place::Native, false)?;
+    for writes in [false, true] {
+        let got = made(Place::Inside(c.platform), writes)?;
+        if got != want {
+            return Err(format!("writes: {writes}\n{got}natively\n{want}").into());
+        }
+    }
+    Ok(())
+}
+
 const CHECKS: &[(&str, Check)] = &[
+    ("heirs_of_lists", heirs_of_lists),
     ("files_without_a_name", files_without_a_name),
     ("told_of_changes_outside", told_of_changes_outside),
     ("many_changes", many_changes),

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, mkdirat, mknodat, openat2, symlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, getxattr, mkdirat, mknodat, openat2, symlinkat};
 use rustix::io::Errno;
 
 use crate::hidden::Position;
@@ -55,8 +55,9 @@ impl Server {
         flags: OFlags,
     ) -> Answer {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let mode = self.mode_in(dir, new)?;
         let guard = self.as_owner(new.owner);
-        let fd = openat2(dir, name, flags, mode(new.mode)?, BENEATH)?;
+        let fd = openat2(dir, name, flags, mode, BENEATH)?;
         drop(guard);
         let place = self.self_fds.reopen(&fd, OFlags::PATH)?;
         let attr = self.with_owner(&place, self.listed_attr(&place)?);
@@ -66,8 +67,9 @@ impl Server {
 
     pub(super) fn mkdir(&self, dir: NodeId, name: &Bytes, new: NewInode) -> Answer {
         let place = self.place(dir, name)?;
+        let mode = self.mode_in(&place.dir, new)?;
         let guard = self.as_owner(new.owner);
-        mkdirat(&*place.dir, &place.name, mode(new.mode)?)?;
+        mkdirat(&*place.dir, &place.name, mode)?;
         drop(guard);
         self.made(&place)
     }
@@ -100,8 +102,9 @@ impl Server {
             NodeKind::Fifo => FileType::Fifo,
             NodeKind::Socket => FileType::Socket,
         };
+        let mode = self.mode_in(&place.dir, new)?;
         let guard = self.as_owner(new.owner);
-        mknodat(&*place.dir, &place.name, kind, mode(new.mode)?, 0)?;
+        mknodat(&*place.dir, &place.name, kind, mode, 0)?;
         drop(guard);
         self.made(&place)
     }
@@ -110,6 +113,12 @@ impl Server {
     /// something of this mount all the same.
     fn made(&self, place: &Place) -> Answer {
         Ok((Response::Made(self.enter(&place.dir, &place.name)?), None))
+    }
+
+    /// The mode of a new name in a directory.
+    fn mode_in(&self, dir: &Node, new: NewInode) -> Result<Mode, Errno> {
+        let listed = || getxattr(self.self_fds.path(dir), c"system.posix_acl_default", &mut [0u8; 0]).is_ok();
+        mode(if new.masked != 0 && listed() { new.mode | new.masked } else { new.mode })
     }
 
     /// chmod(2) of a node. A symbolic link has no mode to set.

@@ -72,7 +72,7 @@ fn open_dir(dir: &Dir, writable: bool) -> (Client, NodeId) {
 }
 
 fn new(mode: u32) -> NewInode {
-    NewInode { mode, owner: None }
+    NewInode { mode, masked: 0, owner: None }
 }
 
 fn errno<T: std::fmt::Debug>(result: Result<T, GoferError>) -> i32 {
@@ -268,7 +268,7 @@ fn new_inodes_get_their_owner() {
     rustix::process::umask(rustix::fs::Mode::empty());
     let dir = Dir::new("owner");
     let (client, root) = open_dir(&dir, true);
-    let owned = |mode| NewInode { mode, owner: Some((1234, 2345)) };
+    let owned = |mode| NewInode { mode, masked: 0, owner: Some((1234, 2345)) };
     fs::set_permissions(&dir.0, fs::Permissions::from_mode(0o777)).unwrap();
     let (_, file) = client.create(root, b"f", owned(0o6755), BOTH).unwrap();
     let fifo = client.mknod(root, b"p", owned(0o644), NodeKind::Fifo).unwrap();
@@ -279,7 +279,7 @@ fn new_inodes_get_their_owner() {
         assert_eq!((step.attr.uid, step.attr.gid), (1234, 2345));
     }
     assert_eq!(file.attr.mode & 0o7777, 0o6755);
-    let other = NewInode { mode: 0o755, owner: Some((1, 1)) };
+    let other = NewInode { mode: 0o755, masked: 0, owner: Some((1, 1)) };
     let inherited = client.mkdir(sub.node, b"d", other).unwrap();
     assert_eq!((inherited.attr.uid, inherited.attr.gid, inherited.attr.mode & 0o7777), (1, 2345, 0o2755));
     let attr =

@@ -147,7 +147,7 @@ impl FileOps for Device {
 
 /// Mounts /dev with what is in it, and /dev/shm.
 pub(super) fn mount(vfs: &Vfs, room: u64, console: Option<NewOwner>) -> SysResult<()> {
-    let owner = |mode| NewOwner { mode, uid: 0, gid: 0 };
+    let owner = |mode| NewOwner { mode, masked: 0, uid: 0, gid: 0 };
     let root = MemFs::tmpfs(makedev(0, 6), room, owner(0o755));
     let devices: [(&[u8], u32, u32); 7] = [
         (b"null", 1, 3),

@@ -128,7 +128,7 @@ fn attr(a: &protocol::Attr) -> Attr {
 }
 
 fn new_inode(owner: NewOwner) -> NewInode {
-    NewInode { mode: owner.mode, owner: Some((owner.uid, owner.gid)) }
+    NewInode { mode: owner.mode, masked: owner.masked, owner: Some((owner.uid, owner.gid)) }
 }
 
 impl GoferFs {

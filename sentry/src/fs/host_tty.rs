@@ -89,7 +89,7 @@ impl HostTty {
     /// The host's.
     pub fn owner(inherited: &Inherited) -> SysResult<NewOwner> {
         let attr = host_attr(&inherited.fd)?;
-        Ok(NewOwner { mode: attr.mode & 0o7777, uid: attr.uid, gid: attr.gid })
+        Ok(NewOwner { mode: attr.mode & 0o7777, masked: 0, uid: attr.uid, gid: attr.gid })
     }
 
     /// Stops a process that may not use the terminal just now, be it for a job inside or for one outside.

@@ -278,6 +278,7 @@ pub(crate) fn make(task: &Task, kind: &'static str, options: &Options) -> SysRes
             let mode = options.mode.unwrap_or(if kind == "tmpfs" { 0o1777 } else { 0o755 });
             let owner = NewOwner {
                 mode,
+                masked: 0,
                 uid: options.uid.unwrap_or(creds.fsuid),
                 gid: options.gid.unwrap_or(creds.fsgid),
             };

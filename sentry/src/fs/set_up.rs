@@ -80,7 +80,7 @@ fn mount(
         }
         MountKind::Memory { size } => {
             let dev = makedev(0, FIRST_MINOR.saturating_add(place_in_policy));
-            let owner = NewOwner { mode: 0o1777, uid: 0, gid: 0 };
+            let owner = NewOwner { mode: 0o1777, masked: 0, uid: 0, gid: 0 };
             (MemFs::tmpfs(dev, size.unwrap_or_else(room), owner), "tmpfs", "tmpfs", &b""[..], false)
         }
     };
@@ -110,7 +110,7 @@ fn mount(
 /// A tmpfs mounted at `at`.
 pub(super) fn tmpfs(vfs: &Vfs, at: &[u8], minor: u32, mode: u32) -> SysResult<()> {
     let at = place(vfs, at, true)?;
-    let root = MemFs::tmpfs(makedev(0, minor), room(), NewOwner { mode, uid: 0, gid: 0 });
+    let root = MemFs::tmpfs(makedev(0, minor), room(), NewOwner { mode, masked: 0, uid: 0, gid: 0 });
     vfs.mount(
         at,
         NewMount {
@@ -149,7 +149,7 @@ pub(super) fn place(vfs: &Vfs, path: &[u8], dir: bool) -> SysResult<Path> {
 /// the host does not see.
 fn make(at: &Path, name: &[u8], dir: bool) -> SysResult<Arc<Dentry>> {
     let kind = if dir { NewKind::Dir } else { NewKind::File };
-    let owner = NewOwner { mode: 0o755, uid: 0, gid: 0 };
+    let owner = NewOwner { mode: 0o755, masked: 0, uid: 0, gid: 0 };
     if let Some(node) = downcast::<Node>(at.inode()) {
         let inode = node.create(name, kind, owner)?;
         if let Some(made) = downcast::<Node>(&inode) {

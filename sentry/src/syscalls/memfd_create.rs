@@ -28,7 +28,7 @@ pub fn memfd_create(cx: &mut Cx, name: CStr, flags: MemfdFlags) -> SysResult {
     }
     let creds = cx.task.creds();
     let mode = if flags.has(MFD_NOEXEC_SEAL) { 0o666 } else { 0o777 };
-    let owner = NewOwner { mode, uid: creds.fsuid, gid: creds.fsgid };
+    let owner = NewOwner { mode, masked: 0, uid: creds.fsuid, gid: creds.fsgid };
     let (node, place) = cx.kernel().vfs.anonymous(&name, owner)?;
     node.set_seals(match (flags.has(MFD_NOEXEC_SEAL), flags.has(MFD_ALLOW_SEALING)) {
         (true, _) => F_SEAL_EXEC,

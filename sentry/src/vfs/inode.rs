@@ -67,6 +67,8 @@ pub enum NewKind<'a> {
 pub struct NewOwner {
     /// Permission bits.
     pub mode: u32,
+    /// Those that the umask took, for who alone knows whether the directory's list says otherwise.
+    pub masked: u32,
     /// Owner.
     pub uid: u32,
     /// Group.

@@ -175,7 +175,7 @@ impl Vfs {
 
     fn anonymous_root(&self) -> &Path {
         self.anonymous.get_or_init(|| {
-            let root = MemFs::tmpfs(1, u64::MAX, NewOwner { mode: 0o700, uid: 0, gid: 0 });
+            let root = MemFs::tmpfs(1, u64::MAX, NewOwner { mode: 0o700, masked: 0, uid: 0, gid: 0 });
             let sb = Super::new("tmpfs", Dentry::root(root), String::new(), UserNs::first());
             let root = sb.root.clone();
             let mount = Mount::new(&Arc::new(sb), root, "tmpfs".into(), 0);

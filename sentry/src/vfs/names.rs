@@ -222,7 +222,7 @@ impl Vfs {
         watch::tell(to.dir.inode(), IN_MOVED_TO | is_dir, cookie, &to.name);
         watch::tell(child.inode(), IN_MOVE_SELF | is_dir, 0, b"");
         if flags & RENAME_WHITEOUT != 0 {
-            let owner = NewOwner { mode: 0, uid: walk.creds.fsuid, gid: walk.creds.fsgid };
+            let owner = NewOwner { mode: 0, masked: 0, uid: walk.creds.fsuid, gid: walk.creds.fsgid };
             let white = from.dir.inode().create(&from.name, NewKind::Special(S_IFCHR, 0), owner)?;
             from.dir.dentry.added(&from.name, white);
         }

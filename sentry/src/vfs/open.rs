@@ -124,8 +124,8 @@ impl Vfs {
         }
         let attr = dir.inode().attr()?;
         perm::check(&walk.creds, &attr, perm::WRITE | perm::EXEC)?;
-        let mode = masked(task, &dir, mode);
-        let owner = NewOwner { mode, uid: walk.creds.fsuid, gid: walk.creds.fsgid };
+        let (mode, masked) = masked(task, &dir, mode);
+        let owner = NewOwner { mode, masked, uid: walk.creds.fsuid, gid: walk.creds.fsgid };
         let inode = dir.inode().tmpfile(owner, flags & O_EXCL == 0)?;
         let name = format!("#{}", inode.attr()?.ino);
         let dentry = dir.dentry.nameless(name.as_bytes(), inode);
@@ -153,7 +153,8 @@ impl Vfs {
         if matches!(kind, NewKind::Dir) && dir.dentry.is_deepest() {
             return Err(Fail::gap(Errno::ENOSPC, "directories nested by thousands"));
         }
-        let mut owner = NewOwner { mode: masked(task, dir, mode), uid: creds.fsuid, gid: creds.fsgid };
+        let (mode, masked) = masked(task, dir, mode);
+        let mut owner = NewOwner { mode, masked, uid: creds.fsuid, gid: creds.fsgid };
         if attr.mode & S_ISGID != 0 {
             owner.gid = attr.gid;
             if matches!(kind, NewKind::Dir) {
@@ -297,8 +298,10 @@ impl Vfs {
     }
 }
 
-/// The bits of a mode that a new name in `dir` is made with: the umask counts where no list does (umask(2)).
-fn masked(task: &Task, dir: &Path, mode: u32) -> u32 {
+/// The bits of a mode that a new name in `dir` is made with, and those that are left out: the umask counts where no list does
+/// (umask(2)).
+fn masked(task: &Task, dir: &Path, mode: u32) -> (u32, u32) {
     let umask = if dir.inode().has_default_acl() { 0 } else { *task.fs().umask.lock() };
-    mode & 0o7777 & !umask
+    let mode = mode & 0o7777;
+    (mode & !umask, mode & umask)
 }

@@ -665,7 +665,7 @@ impl Inode for Node {
     }
 
     fn has_default_acl(&self) -> bool {
-        self.xattrs.default_acl().is_some()
+        self.default_acl().is_some()
     }
 
     fn file_caps(&self) -> Option<Vec<u8>> {

@@ -7,7 +7,7 @@ use crate::vfs::inode::{Inode, NewKind, NewOwner, SetAttr};
 use std::sync::Arc;
 use syscall_table::errno::Errno;
 
-const OWNER: NewOwner = NewOwner { mode: 0o644, uid: 0, gid: 0 };
+const OWNER: NewOwner = NewOwner { mode: 0o644, masked: 0, uid: 0, gid: 0 };
 
 fn put(dir: &Arc<dyn Inode>, name: &[u8], data: &[u8]) -> Arc<dyn Inode> {
     let file = dir.create(name, NewKind::File, OWNER).unwrap();

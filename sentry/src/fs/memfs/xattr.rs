@@ -6,8 +6,8 @@ use crate::sync::{Level, Lock};
 use crate::vfs::acl::{ACCESS, Acl, DEFAULT};
 use crate::vfs::inode::Inode;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use syscall_table::abi::mount::{XATTR_CREATE, XATTR_REPLACE};
 use syscall_table::abi::{S_IFDIR, S_IFLNK, S_IFREG};
 use syscall_table::errno::Errno;
@@ -23,6 +23,8 @@ pub(super) struct Xattrs {
     any: AtomicBool,
     /// The lower's capabilities count no more: the contents are others. That is no change by itself.
     caps_gone: AtomicBool,
+    /// The list that new files get, as the lower directory has it.
+    lower_default: OnceLock<Option<Arc<Acl>>>,
     here: Lock<Here>,
 }
 
@@ -39,6 +41,7 @@ impl Default for Xattrs {
         Xattrs {
             any: AtomicBool::new(false),
             caps_gone: AtomicBool::new(false),
+            lower_default: OnceLock::new(),
             here: Lock::new(Level::Inode, Here::default()),
         }
     }
@@ -261,9 +264,21 @@ impl Node {
         Ok(())
     }
 
+    /// The list that new files in this directory get. No lock may be held when it is asked for the first time.
+    pub(super) fn default_acl(&self) -> Option<Arc<Acl>> {
+        if self.lower.is_none() || !self.is_dir() || self.xattrs.own(DEFAULT).is_some() {
+            return self.xattrs.default_acl();
+        }
+        let below = || self.below(DEFAULT).ok().and_then(|value| plain(&value).ok()).flatten().map(Arc::new);
+        self.xattrs.lower_default.get_or_init(below).clone()
+    }
+
     /// Gives a new node in this directory the rights that the directory's default list says.
     pub(super) fn bequeath(&self, new: &Node) -> SysResult<()> {
-        let Some(acl) = self.xattrs.default_acl().filter(|_| new.kind() != S_IFLNK) else { return Ok(()) };
+        if new.kind() == S_IFLNK {
+            return Ok(());
+        }
+        let Some(acl) = self.default_acl() else { return Ok(()) };
         let mut meta = new.own()?;
         let (access, mode) = acl.inherited(meta.mode);
         meta.mode = mode;
