@@ -139,6 +139,8 @@ newtypes! {
     DirFd(i32) ArgKind::DirFd;
     /// A process, thread, process-group or session id, with the negative forms of kill(2) and wait4(2).
     Pid(i32) ArgKind::Pid;
+    /// The number of what another argument names: a process, a group, a user or a descriptor.
+    AnyId(i32) ArgKind::Pid;
     /// A signal number.
     Signal(i32) ArgKind::Signal;
     /// A user id; `u32::MAX` means "leave as it is" where a call has that.

@@ -6,7 +6,7 @@ use libc::*;
 cases![
     open_errors, names_and_ports, type_and_protocol, link_of_lo, link_errors, addresses_of_lo, routes, unknown_request, acknowledgement,
     other_ports, between_sockets, one_list_at_a_time, refused_without_end, answers_without_a_reader, poll_and_peek, diag_of_a_listener, users_in_a_namespace,
-    one_group, full_receiver, group_without_a_reader, rights_at_connect, ports_by_protocol, interface_requests, interface_errors, interface_list
+    one_group, full_receiver, group_without_a_reader, rights_at_connect, ports_by_protocol, shown_in_proc, interface_requests, interface_errors, interface_list
 ];
 
 const NLM_REQUEST: u16 = 1;
@@ -410,6 +410,35 @@ fn ports_by_protocol() {
         let ports: Vec<u32> = all.into_iter().map(|t| t.join().expect("no panic")).collect();
         check(ports.iter().all(|p| *p == ports[0] && *p != 0), &format!("{ports:?}"));
     });
+}
+
+fn shown_in_proc() {
+    let a = bound(5);
+    let d = ok(sys!(SYS_socket, AF_INET6, SOCK_DGRAM, 0)) as i32;
+    let mut any = [0u8; 28];
+    any[0] = AF_INET6 as u8;
+    ok(sys!(SYS_bind, d, &any, 28));
+    let m = message(RTM_GETLINK, NLM_REQUEST | NLM_ACK, &[0; 16]);
+    eq(sys!(SYS_sendto, a, &m[..], m.len(), 0, 0, 0), m.len() as i64);
+    let text = std::fs::read_to_string("/proc/net/netlink").expect("/proc/net/netlink");
+    let head = "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode";
+    eq(text.lines().next(), Some(head));
+    let ino = stat_fd(a).st_ino.to_string();
+    let row: Vec<&str> = text.lines().map(|l| l.split_whitespace().collect()).find(|f: &Vec<&str>| f[9] == ino).expect("a row");
+    eq((row[1], row[2], row[3], row[5], row[6], row[8]), ("0", &*port(a).to_string(), "00000005", "0", "0", "0"));
+    check(row[4] != "0", "what it was answered");
+    let kernels = |line: &str| line.split_whitespace().nth(1) == Some("4") && line.split_whitespace().nth(2) == Some("0");
+    check(text.lines().any(kernels), "the kernel's own");
+    let text = std::fs::read_to_string("/proc/net/protocols").expect("/proc/net/protocols");
+    let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+    eq((&rows[0][..7], rows[0].len()), (&["protocol", "size", "sockets", "memory", "press", "maxhdr", "slab"][..], 26));
+    let of = |name: &str| rows.iter().find(|row| row[0] == name).expect("a protocol");
+    for name in ["TCP", "TCPv6", "UDP", "UDPv6", "PING", "UNIX", "UNIX-STREAM", "NETLINK"] {
+        eq(of(name).len(), 26);
+    }
+    check(of("UDPv6")[2] != "0" && of("NETLINK")[4] == "NI", "they are counted");
+    eq((of("TCP")[5], of("TCP")[25], of("UNIX")[8], of("UNIX")[9]), ("192", "y", "y", "n"));
+    shut([a, d]);
 }
 
 fn one_list_at_a_time() {

@@ -170,6 +170,41 @@ fn groups_of(protocol: i32) -> u32 {
 /// From the kernel itself.
 const KERNEL: Ucred = Ucred { pid: 0, uid: 0, gid: 0 };
 
+/// What /proc/net/netlink shows of a socket.
+pub struct Shown {
+    /// NETLINK_*
+    pub protocol: i32,
+    /// Its port; 0: none.
+    pub port: u32,
+    /// The first groups.
+    pub groups: u32,
+    /// Bytes to receive, with what they take beside.
+    pub received: usize,
+    /// A list is being told.
+    pub lists: bool,
+    /// Messages that were lost.
+    pub drops: u32,
+    /// Inode number.
+    pub ino: u64,
+}
+
+/// All sockets of AF_NETLINK in a namespace, by protocol.
+pub fn shown(net: &Net) -> Vec<Shown> {
+    let mut all: Vec<Shown> = net
+        .sockets()
+        .iter()
+        .filter(|socket| socket.family == AF_NETLINK)
+        .map(|socket| {
+            let (port, lists) = (socket.netlink_port().unwrap_or(0), socket.is_listing());
+            let state = socket.state.lock();
+            let (groups, received, drops) = (state.first_groups(), state.charged, state.drops);
+            Shown { protocol: socket.protocol, port, groups, received, lists, drops, ino: socket.ino }
+        })
+        .collect();
+    all.sort_by_key(|row| row.protocol);
+    all
+}
+
 /// How a message came.
 #[derive(Clone, Copy)]
 enum Way {

@@ -563,6 +563,44 @@ impl Socket {
         }
     }
 
+    /// Its protocol, as /proc/net/protocols names it.
+    pub fn protocol_name(&self) -> &'static str {
+        let six = self.family == AF_INET6;
+        match (self.family, self.kind, self.protocol) {
+            (AF_UNIX, Kind::Stream, _) => "UNIX-STREAM",
+            (AF_UNIX, ..) => "UNIX",
+            (AF_NETLINK, ..) => "NETLINK",
+            (_, Kind::Stream, _) => {
+                if six {
+                    "TCPv6"
+                } else {
+                    "TCP"
+                }
+            }
+            (.., IPPROTO_ICMP | IPPROTO_ICMPV6) => {
+                if six {
+                    "PINGv6"
+                } else {
+                    "PING"
+                }
+            }
+            (.., IPPROTO_UDPLITE) => {
+                if six {
+                    "UDPLITEv6"
+                } else {
+                    "UDP-Lite"
+                }
+            }
+            _ => {
+                if six {
+                    "UDPv6"
+                } else {
+                    "UDP"
+                }
+            }
+        }
+    }
+
     /// The kernel it belongs to.
     pub fn kernel(&self) -> Option<Arc<Kernel>> {
         self.kernel.upgrade()
@@ -651,15 +689,7 @@ impl FileOps for Socket {
     }
 
     fn protocol(&self) -> Option<&'static str> {
-        Some(match (self.family, self.kind) {
-            (AF_UNIX, Kind::Stream) => "UNIX-STREAM",
-            (AF_UNIX, _) => "UNIX",
-            (AF_INET, Kind::Stream) => "TCP",
-            (AF_INET, _) => "UDP",
-            (AF_INET6, Kind::Stream) => "TCPv6",
-            (AF_INET6, _) => "UDPv6",
-            _ => "NETLINK",
-        })
+        Some(self.protocol_name())
     }
 
     fn ioctl(&self, cx: &mut Cx, _file: &File, request: u32, arg: u64) -> SysResult {

@@ -7,6 +7,7 @@ use crate::fail::SysResult;
 use crate::task::creds::cap;
 use crate::task::sched::{self, Subject};
 use crate::task::tree::INIT;
+use crate::task::userns::Ids;
 use syscall_table::abi::getrlimit::*;
 use syscall_table::abi::sched::*;
 use syscall_table::errno::Errno;
@@ -19,8 +20,10 @@ enum Which {
 }
 
 /// The tasks meant by `who`; 0 is the caller, its group or its user.
-fn subjects<'a>(cx: &Cx<'a>, which: Which, who: i32) -> SysResult<Vec<Subject<'a>>> {
+fn subjects<'a>(cx: &Cx<'a>, which: Which, who: AnyId) -> SysResult<Vec<Subject<'a>>> {
     let tree = &cx.task.kernel.tree;
+    let user = who.raw().cast_unsigned();
+    let who = cx.task.meant(who.raw());
     let init = || Subject::Init(&tree.init);
     let mut found = match which {
         Which::One => vec![Subject::find(cx, who)?],
@@ -30,9 +33,11 @@ fn subjects<'a>(cx: &Cx<'a>, which: Which, who: i32) -> SysResult<Vec<Subject<'a
             members.iter().flat_map(|p| p.threads()).map(Subject::Task).collect()
         }
         Which::User => {
-            // No process's number.
-            let who = cx.call.args[1] as u32;
-            let uid = if who == 0 { cx.task.creds().uid } else { who };
+            let creds = cx.task.creds();
+            let uid = match user {
+                0 => creds.uid,
+                user => creds.ns.to_kernel(Ids::Users, user).ok_or(Errno::ESRCH)?,
+            };
             let all: Vec<_> = tree.lock().tasks.values().cloned().collect();
             all.into_iter().map(Subject::Task).chain([init()]).filter(|it| it.uids().0 == uid).collect()
         }
@@ -52,8 +57,8 @@ fn priority_which(which: PriorityWhich) -> SysResult<Which> {
     }
 }
 
-pub fn getpriority(cx: &mut Cx, which: PriorityWhich, who: Pid) -> SysResult {
-    let found = subjects(cx, priority_which(which)?, who.raw())?;
+pub fn getpriority(cx: &mut Cx, which: PriorityWhich, who: AnyId) -> SysResult {
+    let found = subjects(cx, priority_which(which)?, who)?;
     let best = found.iter().map(|it| it.sched().lock().nice).min();
     Ok((20 - best.unwrap_or(0)) as u64)
 }
@@ -70,8 +75,8 @@ fn set_nice(cx: &Cx, subject: &Subject, nice: i32) -> SysResult<()> {
 }
 
 /// Every one is tried; the last failure is the answer.
-pub fn setpriority(cx: &mut Cx, which: PriorityWhich, who: Pid, prio: i32) -> SysResult {
-    let found = subjects(cx, priority_which(which)?, who.raw())?;
+pub fn setpriority(cx: &mut Cx, which: PriorityWhich, who: AnyId, prio: i32) -> SysResult {
+    let found = subjects(cx, priority_which(which)?, who)?;
     let mut result = Ok(0);
     for subject in found {
         if let Err(fail) = set_nice(cx, &subject, prio.clamp(-20, 19)) {
@@ -90,7 +95,7 @@ fn ioprio_which(which: IoprioWhich) -> SysResult<Which> {
     }
 }
 
-pub fn ioprio_get(cx: &mut Cx, which: IoprioWhich, who: Pid) -> SysResult {
+pub fn ioprio_get(cx: &mut Cx, which: IoprioWhich, who: AnyId) -> SysResult {
     let which = ioprio_which(which)?;
     // Of one task it is what was set, of several the best that counts.
     let one = matches!(which, Which::One);
@@ -98,7 +103,7 @@ pub fn ioprio_get(cx: &mut Cx, which: IoprioWhich, who: Pid) -> SysResult {
         let sched = *it.sched().lock();
         if one { sched.ioprio } else { sched.effective_ioprio() }
     };
-    let best = subjects(cx, which, who.raw())?.iter().map(value).min();
+    let best = subjects(cx, which, who)?.iter().map(value).min();
     Ok(best.unwrap_or(0).into())
 }
 
@@ -118,10 +123,10 @@ fn check_ioprio(cx: &Cx, value: i32) -> SysResult<u16> {
 }
 
 /// Ends at the first one that may not be changed.
-pub fn ioprio_set(cx: &mut Cx, which: IoprioWhich, who: Pid, ioprio: i32) -> SysResult {
+pub fn ioprio_set(cx: &mut Cx, which: IoprioWhich, who: AnyId, ioprio: i32) -> SysResult {
     let value = check_ioprio(cx, ioprio)?;
     let creds = cx.task.creds();
-    for subject in subjects(cx, ioprio_which(which)?, who.raw())? {
+    for subject in subjects(cx, ioprio_which(which)?, who)? {
         let uid = subject.uids().0;
         if uid != creds.euid && uid != creds.uid && !creds.capable(cap::SYS_NICE) {
             return Err(Errno::EPERM.into());

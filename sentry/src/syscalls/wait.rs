@@ -66,7 +66,7 @@ pub fn wait4(
 pub fn waitid(
     cx: &mut Cx,
     idtype: IdType,
-    id: Pid,
+    id: AnyId,
     infop: Out<Siginfo>,
     options: WaitFlags,
     rusage: Out<Rusage>,
@@ -78,8 +78,7 @@ pub fn waitid(
     let mut options = options.bits();
     let mut hurries = false;
     let id = match idtype.bits() {
-        // A descriptor.
-        P_PIDFD => cx.call.args[1] as i32,
+        P_PID | P_PGID => cx.task.meant(id.raw()),
         _ => id.raw(),
     };
     let which = match (idtype.bits(), id) {

@@ -279,7 +279,10 @@ fn finish(kernel: &Arc<Kernel>, process: &Arc<Process>, status: WaitStatus) {
         crate::tty::job::leader_ends(kernel, process);
     }
     let exe = process.exe.lock().clone();
-    let argv = process.argv.lock().clone();
+    // What only a process with memory has, and one may be remembered for long (SCM_CREDENTIALS, pidfds).
+    let argv = std::mem::take(&mut *process.argv.lock());
+    drop(std::mem::take(&mut *process.envp.lock()));
+    drop(std::mem::take(&mut *process.auxv.lock()));
     kernel.report.ended(process.pid, &exe, &argv, status);
     {
         let mut tree = kernel.tree.lock();

@@ -4,7 +4,7 @@ use super::system::{Names, named};
 use super::text;
 use crate::fs::pseudo::ino;
 use crate::net::listing::{self, LISTEN, Row};
-use crate::net::{Net, iface};
+use crate::net::{Net, iface, netlink};
 use crate::task::Task;
 use crate::task::userns::UserNs;
 use std::fmt::Write;
@@ -161,6 +161,72 @@ fn sockstat6(net: &Net) -> String {
     )
 }
 
+/// The kernel's own sockets, which answer, and the guests'.
+fn netlink(net: &Net) -> String {
+    let mut out = String::from(
+        "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n",
+    );
+    let mut rows = netlink::shown(net);
+    for (ino, protocol) in [(1, NETLINK_ROUTE), (2, NETLINK_SOCK_DIAG)] {
+        let at = rows.iter().position(|row| row.protocol >= protocol).unwrap_or(rows.len());
+        let (port, groups, received, lists, drops) = (0, 0, 0, false, 0);
+        rows.insert(at, netlink::Shown { protocol, port, groups, received, lists, drops, ino });
+    }
+    for row in rows {
+        let _ = writeln!(
+            out,
+            "{POINTER} {:<3} {:<10} {:08x} {:<8} {:<8} {:<5} {:<8} {:<8} {:<8}",
+            row.protocol,
+            row.port,
+            row.groups,
+            row.received,
+            0,
+            u8::from(row.lists),
+            2,
+            row.drops,
+            row.ino
+        );
+    }
+    out
+}
+
+/// Protocols that sockets have: name, bytes of a socket, whether its memory is counted and by how much, bytes of headers, and which
+/// calls it has.
+const PROTOCOLS: [(&str, u32, Option<u32>, &str, &str); 11] = [
+    ("PINGv6", 1344, None, "yes", "yyynnynnyyyyyynyyn"),
+    ("UDPLITEv6", 1472, Some(0), "yes", "yyynyyynyyyynnyyyn"),
+    ("UDPv6", 1472, Some(0), "yes", "yyynyyynyyyynnyyyn"),
+    ("TCPv6", 2432, Some(192), "yes", "yyyyyyyyyyyynyyyyy"),
+    ("UNIX-STREAM", 1152, None, "yes", "ynnnnnnnnnnnnnnnnn"),
+    ("UNIX", 1152, None, "yes", "ynnnnnnnnnnnnnnnnn"),
+    ("UDP-Lite", 1344, Some(0), "yes", "yyynyyynyyyynnyyyn"),
+    ("PING", 1016, None, "yes", "yyynnynnyyyyyynyyn"),
+    ("UDP", 1344, Some(0), "yes", "yyynyyynyyyynnyyyn"),
+    ("TCP", 2304, Some(192), "yes", "yyyyyyyyyyyynyyyyy"),
+    ("NETLINK", 1096, None, "no", "nnnnnnnnnnnnnnnnnn"),
+];
+
+fn protocols(net: &Net) -> String {
+    let mut out = String::from(
+        "protocol  size sockets  memory press maxhdr  slab module     cl co di ac io in de sh ss gs se re bi br ha uh gp em\n",
+    );
+    let sockets = net.sockets();
+    for (name, size, counted, slab, calls) in PROTOCOLS {
+        // Those of IP count from when they have a port.
+        let count = sockets.iter().filter(|s| s.protocol_name() == name && s.row().is_some()).count();
+        let (memory, press) = if counted.is_some() { ("0", "no") } else { ("-1", "NI") };
+        let head = counted.unwrap_or(0);
+        let _ = write!(
+            out,
+            "{name:<9} {size:>4} {count:>6}  {memory:>6}   {press:<3} {head:>6}   {slab:<3}  {:<10}",
+            "kernel"
+        );
+        let _ = calls.chars().try_for_each(|call| write!(out, " {call:>2}"));
+        out.push('\n');
+    }
+    out
+}
+
 /// Addresses of IPv6: address, index, bits of the network, scope, flags, name.
 fn if_inet6(net: &Net) -> String {
     let mut out = String::new();
@@ -220,11 +286,6 @@ pub(super) fn files(of: &Arc<Net>) -> Names {
         (b"route", padded(ROUTE, 127)),
         (b"ipv6_route", String::new()),
         (b"arp", "IP address       HW type     Flags       HW address            Mask     Device\n".into()),
-        (
-            b"netlink",
-            "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n"
-                .into(),
-        ),
         (b"packet", "sk       RefCnt Type Proto  Iface R Rmem   User   Inode\n".into()),
         (b"wireless", String::new()),
         (b"snmp", SNMP.iter().map(|(group, names)| counters(group, names)).collect()),
@@ -235,7 +296,9 @@ pub(super) fn files(of: &Arc<Net>) -> Names {
         (b"udplite", padded(UDP, UDP_WIDTH)),
         (b"udplite6", UDP6.into()),
     ];
-    let live: [(&'static [u8], Make); 10] = [
+    let live: [(&'static [u8], Make); 12] = [
+        (b"netlink", |net, _| netlink(net).into_bytes()),
+        (b"protocols", |net, _| protocols(net).into_bytes()),
         (b"tcp", |net, reader| table(net, reader, (AF_INET, IPPROTO_TCP), TCP)),
         (b"tcp6", |net, reader| table(net, reader, (AF_INET6, IPPROTO_TCP), TCP6)),
         (b"udp", |net, reader| table(net, reader, (AF_INET, IPPROTO_UDP), UDP)),
