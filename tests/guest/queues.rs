@@ -526,7 +526,7 @@ fn probes() {
     shut([u]);
     let u = socket(AF_INET, SOCK_DGRAM);
     ok(sys!(SYS_bind, u, &lo(AF_INET, [0, 0])[..], 16));
-    let mut a = vec![0u8; 16];
+    let mut a = [0u8; 16];
     ok(sys!(SYS_getsockname, u, &mut a[..], &mut 16u32));
     eq(sys!(SYS_sendto, u, b"x", 1, 0x10, &a[..], 16), 1);
     eq(receive(u, 1, 0), Err(EAGAIN));
