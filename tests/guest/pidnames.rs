@@ -82,7 +82,7 @@ fn ends_and_stops() {
     // From above, by another number.
     alone(|| {
         block(&[SIGCHLD]);
-        let pid = as_init(|| getpid());
+        let pid = as_init(getpid);
         exits(pid, 1);
         eq(taken(SIGCHLD), [CLD_EXITED, pid, 0, 1]);
     });
