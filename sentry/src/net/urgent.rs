@@ -43,7 +43,7 @@ impl Socket {
         }
         let carries = !message.ancillary.rights.is_empty();
         cx.wait_on(&target.queue, Ready::OUT);
-        let (deferred, replaced) = {
+        let deferred = {
             let mut state = target.state.lock();
             if unix && state.eof {
                 drop(state);
@@ -69,9 +69,9 @@ impl Socket {
                 state.charged = state.charged.saturating_add(1);
             }
             let inline = inline && !unix;
-            (state.deferred.take(), state.urgent.replace(Urgent { at, byte: *last, inline, read: false }))
+            state.urgent = Some(Urgent { at, byte: *last, inline, read: false });
+            state.deferred.take()
         };
-        drop(replaced);
         if let Some(deferred) = deferred {
             target.undefer(deferred, true);
         }
