@@ -130,6 +130,17 @@ pub const LENT: u64 = 1 << 8;
 /// Calls with answers in a slot, in their order: getpid, gettid, getuid, geteuid, getgid, getegid, rseq, rt_sigprocmask,
 /// set_robust_list, madvise, rt_sigaction, sigaltstack, pread64.
 pub const OWN_CALLS: [u32; OWN] = [39, 186, 102, 107, 104, 108, 334, 14, 273, 28, 13, 131, 17];
+/// Whether a call needs what only the answer to a doorbell brings: a descriptor, another thread or a program. Its handler rings
+/// at once, and the poller leaves it alone. `flags`: its fourth argument.
+pub const fn rings(nr: u32, flags: u64) -> bool {
+    const ANONYMOUS: u64 = 0x20;
+    match nr {
+        9 => flags & ANONYMOUS == 0,
+        56..=59 | 322 | 435 => true,
+        _ => false,
+    }
+}
+
 /// Calls that need all registers or host calls.
 const FULL: [u32; 17] = [15, 25, 30, 56, 57, 58, 59, 60, 67, 149, 151, 158, 231, 322, 329, 435, 453];
 

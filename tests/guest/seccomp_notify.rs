@@ -551,8 +551,7 @@ fn order_of_reading() {
         let fd = listen(0, SYS_getpgid);
         let mut calls = Vec::new();
         for i in 0..6 {
-            calls.push(caller(SYS_getpgid, [i, 0, 0]));
-            sleep_ms(30);
+            calls.push(blocked(move || sys!(SYS_getpgid, i, 0, 0)));
         }
         let read: Vec<Notif> = (0..6).map(|_| next(fd)).collect();
         eq(read.iter().map(|n| n.args[0]).collect::<Vec<_>>(), (0..6).collect::<Vec<u64>>());

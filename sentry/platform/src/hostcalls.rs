@@ -88,6 +88,27 @@ pub fn notif_addfd(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>) -> io:
     Ok(ret as u32)
 }
 
+/// Blocks all signals in the calling thread.
+pub fn block_signals() {
+    // SAFETY: any bytes are a sigset_t; both calls write or read one of them.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+    }
+}
+
+/// Answers a notification and puts a copy of a descriptor into its process under this number, in one step. That step is not
+/// taken half if the calling thread has no signals to see (they are blocked in the threads that serve tasks).
+pub fn notif_send_with(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>, number: u32) -> io::Result<()> {
+    const SETFD_SEND: u32 = 1 | 2;
+    let (srcfd, newfd_flags) = (fd.as_raw_fd() as u32, libc::O_CLOEXEC as u32);
+    let mut add = AddFd { id, flags: SETFD_SEND, srcfd, newfd: number, newfd_flags };
+    // SAFETY: the kernel reads a struct of exactly this size.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_ADDFD, &raw mut add) }.into())?;
+    Ok(())
+}
+
 /// Puts a copy of a descriptor into the process whose notification is pending, and answers it with the number. In two steps:
 /// SECCOMP_ADDFD_FLAG_SEND that a signal interrupts answers 0 without a descriptor, and a sentry whose own calls are counted
 /// (ptrace) is interrupted by signals that it ignores.

@@ -212,7 +212,8 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
     slot.req_code.store(if failed != 0 { failed } else { info.code as u32 }, Relaxed);
     slot.req_arch.store(info.arch, Relaxed);
     slot.req_addr.store(info.addr, Relaxed);
-    exchange(slot, context, !rung);
+    let spins = !rung && !(call && rings(info.syscall as u32, context.mctx[R10]));
+    exchange(slot, context, spins);
     // SAFETY: the host's own frame, as the sentry changed it.
     unsafe { host::sigreturn(context as *const Context as u64) }
 }

@@ -216,7 +216,7 @@ impl Files {
     }
 }
 
-/// The site in a file that ends there, if it is one that can be rewritten and lies in one page.
+/// The site in a file that ends there, if it is one that can be rewritten.
 fn site(file: &OwnedFd, behind: u64) -> Option<Shape> {
     let from = behind.checked_sub(2 + BEFORE as u64)?;
     let mut code = [0; AROUND];
@@ -229,8 +229,7 @@ fn site(file: &OwnedFd, behind: u64) -> Option<Shape> {
         }
     }
     let shape = Shape::of(&code)?;
-    let start = behind - shape.span();
-    (start / PAGE == (behind + 8) / PAGE && met(&code, BEFORE + 2 - shape.span() as usize)).then_some(shape)
+    met(&code, BEFORE + 2 - shape.span() as usize).then_some(shape)
 }
 
 /// Whether instructions that are decoded from anywhere before meet at the place `at`.

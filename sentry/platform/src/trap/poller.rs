@@ -20,7 +20,7 @@ use super::process::Binding;
 use super::task::{Reply, Run, State, Task};
 use crate::{Event, SyscallRequest, Verdict, hostcalls};
 use lazaret_shim::layout;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::thread::CpuSet;
 use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
@@ -61,6 +61,9 @@ const PROCESSORS: usize = 64;
 /// First and longest pause before a task may be hot again.
 const PAUSE: (u64, u64) = (500 * MICRO, 50_000 * MICRO);
 
+/// Doorbells of a program that count as its start.
+const FRESH: u32 = 64;
+
 /// How often a task calls.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Rate {
@@ -82,6 +85,8 @@ pub struct Rate {
     pause: u64,
     /// The processor of its last hand-over.
     processor: usize,
+    /// So many doorbells yet are those of a program that has just begun.
+    fresh: u32,
 }
 
 #[derive(Default)]
@@ -111,6 +116,8 @@ struct Hot {
     parked: bool,
     /// It may not run on the poller's processor.
     confined: bool,
+    /// The request last seen is its worker's.
+    away: bool,
     guess: Guess,
 }
 
@@ -219,6 +226,8 @@ enum After {
     On,
     /// The call blocks.
     Parked,
+    /// This request is the worker's, and needs the doorbell.
+    Away,
     /// It is not the poller's, or the task ended.
     Off,
 }
@@ -272,16 +281,24 @@ impl Poller {
             }
         }
         let rate = &mut st.rate;
-        if rate.streak < STREAK || rate.hot || now < rate.hold || !self.room(&task.rt) {
+        // Who begins a program often does so while its parent runs, and calls all the time a moment later.
+        let fresh = rate.fresh > 0;
+        rate.fresh = rate.fresh.saturating_sub(1);
+        if !fresh && rate.streak < STREAK || rate.hot || now < rate.hold || !self.room(&task.rt) {
             return;
         }
         rate.streak = 0;
+        self.ask(task.clone(), rate);
+    }
+
+    /// Asks for a task to become hot.
+    fn ask(&self, task: Arc<Task>, rate: &mut Rate) {
         let mut queue = self.queue.lock();
         if !queue.stop {
             rate.hot = true;
             // A doorbell is answered on the processor that it rang on.
             rate.processor = rustix::thread::sched_getcpu();
-            queue.joining.push(task.clone());
+            queue.joining.push(task);
             drop(queue);
             self.wake.notify_one();
         }
@@ -291,18 +308,12 @@ impl Poller {
     pub fn begins(&self, task: &Task, st: &mut State) {
         let hot = st.rate.hot;
         task.set_chatty(st, false);
-        st.rate = Rate { hot, ..Rate::default() };
+        st.rate = Rate { hot, fresh: FRESH, ..Rate::default() };
         if hot || !self.room(&task.rt) {
             return;
         }
-        let Some(task) = task.shared() else { return };
-        let mut queue = self.queue.lock();
-        if !queue.stop {
-            st.rate.hot = true;
-            st.rate.processor = rustix::thread::sched_getcpu();
-            queue.joining.push(task);
-            drop(queue);
-            self.wake.notify_one();
+        if let Some(task) = task.shared() {
+            self.ask(task, &mut st.rate);
         }
     }
 
@@ -424,8 +435,14 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
         let latest = hot.iter().map(|it| now.saturating_sub(it.last)).min().unwrap_or_default();
         let shared = hot.len() > 1 && latest < BLOCKED;
         hot.retain_mut(|it| {
-            let seq = it.bind.words().req_seq.load(Acquire);
-            if seq == it.seen {
+            let words = it.bind.words();
+            if it.away && words.rsp_seq.load(Acquire) == it.seen {
+                it.away = false;
+                it.last = now;
+                words.polling.store(layout::POLLED, SeqCst);
+            }
+            let seq = words.req_seq.load(Acquire);
+            if seq == it.seen || it.away {
                 let limit = match it.parked {
                     _ if shared => SHARED,
                     true => BLOCKED,
@@ -459,6 +476,10 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
             }
             match after {
                 After::On => {}
+                After::Away => {
+                    it.away = true;
+                    it.bind.words().polling.store(0, SeqCst);
+                }
                 After::Parked if it.confined && pairs.open(turn) => {
                     it.parked = true;
                     it.bind.words().polling.store(layout::PARKED, SeqCst);
@@ -545,6 +566,7 @@ fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, place: &mut Option<usize>) {
             calls: 0,
             parked: false,
             confined,
+            away: false,
             guess: Guess::default(),
         });
     }
@@ -599,7 +621,9 @@ fn serve(it: &mut Hot, key: &mut Option<Key>) -> After {
             (request, carried, true)
         }
         // A site that is to be rewritten is the worker's.
-        Request::Syscall(..) if is_due(it) => return After::Off,
+        Request::Syscall(..) if is_due(it) => return After::Away,
+        // It has rung.
+        Request::Syscall(request, _) if layout::rings(request.nr, request.args[3]) => return After::On,
         Request::Syscall(request, carried) => (request, carried, false),
         _ => return After::Off,
     };
@@ -659,19 +683,19 @@ fn answer(task: &Arc<Task>, bind: &Arc<Binding>, mut port: TrapPort<'_>, event: 
                 port.set_rax(value);
             }
             let reply = port.answer(&mut st, value);
-            go_on(task, &mut st, reply)
+            go_on(task, st, reply)
         }
         Verdict::Resume => {
             port.write_left();
             let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Resume };
-            go_on(task, &mut st, reply)
+            go_on(task, st, reply)
         }
         Verdict::Park => {
             port.keep(&mut st);
             task.set_run(&mut st, Run::Parked);
             if st.kicked {
                 st.ringing = true;
-                task.reply(&mut st, Reply::Ring);
+                task.reply(st, Reply::Ring);
                 // The call is served by the worker; the next one may be ours again.
                 return After::On;
             }
@@ -683,21 +707,23 @@ fn answer(task: &Arc<Task>, bind: &Arc<Binding>, mut port: TrapPort<'_>, event: 
                 bind.process.dismiss();
             } else {
                 // Its worker keeps the thread for another task.
-                task.reply(&mut st, Reply::Ring);
+                task.reply(st, Reply::Ring);
             }
             After::Off
         }
     }
 }
 
-fn go_on(task: &Task, st: &mut State, reply: Reply) -> After {
-    task.set_run(st, Run::Running);
+fn go_on(task: &Task, mut st: MutexGuard<'_, State>, reply: Reply) -> After {
+    task.set_run(&mut st, Run::Running);
     st.rate.resumed = hostcalls::tsc();
-    task.reply(st, reply);
+    let bell = task.put_reply(&mut st, reply);
     if st.kicked {
         // The sink wants a full port: let the task come back at once.
-        task.interrupt(st);
+        task.interrupt(&mut st);
     }
+    drop(st);
+    task.answer_bell(bell);
     After::On
 }
 

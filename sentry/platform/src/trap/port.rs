@@ -5,7 +5,7 @@ use super::data::{Carried, Left};
 use super::lend;
 use super::patch;
 use super::process::{Binding, Copied, Process};
-use super::task::{First, Reply, State, Task};
+use super::task::{self, First, Given, Reply, State, Task};
 use super::worker;
 use super::xstate;
 use crate::cputime::RUSAGE_LEN;
@@ -75,6 +75,8 @@ pub struct TrapPort<'a> {
     queue: Vec<[u64; 7]>,
     /// Descriptors placed for them, with their numbers in the process.
     given: Vec<(Arc<OwnedFd>, u64)>,
+    /// The one of them that goes with the answer to the doorbell.
+    held: Option<Given>,
     /// Guest memory that came with the call.
     carried: Carried,
     /// What goes to guest memory with its answer.
@@ -137,6 +139,7 @@ impl<'a> TrapPort<'a> {
             cramped: false,
             queue: Vec::new(),
             given: Vec::new(),
+            held: None,
             carried: Carried::default(),
             left: Left::default(),
         }
@@ -277,6 +280,7 @@ impl<'a> TrapPort<'a> {
         if !self.queue.is_empty() {
             st.calls_first = true;
             self.put_batch(&[]);
+            st.given = self.held.take();
         }
     }
 
@@ -316,6 +320,13 @@ impl<'a> TrapPort<'a> {
             return Ok(*fd);
         }
         let bell = self.need_bell()?;
+        if self.held.is_none()
+            && let Some(number) = self.bind.process.number_for(self.bind.slot)
+        {
+            self.held = Some((file.clone(), number));
+            self.given.push((file.clone(), number.into()));
+            return Ok(number.into());
+        }
         match hostcalls::notif_addfd(self.bind.listener().as_fd(), bell, file.as_fd()) {
             Ok(fd) => {
                 self.given.push((file.clone(), fd.into()));
@@ -377,7 +388,7 @@ impl<'a> TrapPort<'a> {
         slot.rsp_seq.store(self.seq, Release);
         self.task.awaits(true);
         let bind = self.bind.clone();
-        let sent = hostcalls::notif_send(bind.listener().as_fd(), bell).is_ok();
+        let sent = task::send(bind.listener().as_fd(), bell, self.held.take()).is_ok();
         let notif = if sent { worker::recv(&bind) } else { None };
         self.task.awaits(false);
         let Some(notif) = notif else {

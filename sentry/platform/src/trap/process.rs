@@ -74,6 +74,10 @@ impl Forker {
 /// host call, and the host allows some four thousand.
 const SILENT: u32 = 6;
 
+/// Numbers in a process of descriptors that come with the answer to a doorbell: the first, the last slot that has one (a table of 64 needs no
+/// room elsewhere), and most tasks of a process where they do.
+const GIVEN: (u32, u32, usize) = (40, 23, 16);
+
 struct Slots {
     next: u32,
     free: Vec<u32>,
@@ -502,6 +506,12 @@ impl Process {
     pub fn has_only(&self, slot: u32) -> bool {
         let tasks = self.tasks.lock();
         tasks.len() == 1 && tasks.contains_key(&slot)
+    }
+
+    /// The number under which a slot's task gets a descriptor with the answer to its doorbell, where it cannot be that of another one:
+    /// the host gives the least that is free, for each thread that comes up and for each descriptor given otherwise.
+    pub fn number_for(&self, slot: u32) -> Option<u32> {
+        (slot <= GIVEN.1 && self.tasks.lock().len() <= GIVEN.2).then_some(GIVEN.0 + slot)
     }
 
     /// The tasks but this one, and what keeps others from being adopted; to be dropped before the tasks are.

@@ -11,7 +11,8 @@ use super::{Runtime, poller, worker};
 use crate::{Event, NewTask, OWN_CALLS, Regs, Space, TaskControl, TaskSink, Verdict, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::{Mutex, MutexGuard};
-use std::os::fd::AsFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -54,6 +55,26 @@ pub enum Reply {
     Ring,
     /// REPLY_EXIT.
     Exit,
+}
+
+/// A doorbell that is to be answered.
+pub struct Bell {
+    listener: Arc<OwnedFd>,
+    id: u64,
+    given: Option<Given>,
+}
+
+/// A descriptor that comes with the answer to a doorbell, and its number in the process.
+pub type Given = (Arc<OwnedFd>, u32);
+
+/// Answers a doorbell. Should the descriptor not get there, what is to be done with it fails (EBADF).
+pub fn send(listener: BorrowedFd<'_>, id: u64, given: Option<Given>) -> io::Result<()> {
+    if let Some((file, number)) = given
+        && hostcalls::notif_send_with(listener, id, file.as_fd(), number).is_ok()
+    {
+        return Ok(());
+    }
+    hostcalls::notif_send(listener, id)
 }
 
 /// How a task begins.
@@ -99,6 +120,8 @@ pub struct State {
     pub rate: super::poller::Rate,
     /// The next reply comes with a batch of host calls, which is in the slot.
     pub calls_first: bool,
+    /// What comes with the answer to the doorbell.
+    pub given: Option<Given>,
     /// Of a task that is not started: how it will begin.
     pub first: First,
 }
@@ -184,6 +207,7 @@ impl Task {
                 kick_at: (0, 0),
                 rate: super::poller::Rate::default(),
                 calls_first: false,
+                given: None,
                 first,
             }),
             awaited: AtomicU64::new(0),
@@ -262,8 +286,17 @@ impl Task {
         }
     }
 
-    /// Answers the current request.
-    pub fn reply(&self, st: &mut State, reply: Reply) {
+    /// Answers the current request. The lock is given up before the doorbell is answered: who is answered takes the processor at
+    /// once, and others wait for the lock.
+    pub fn reply(&self, mut st: MutexGuard<'_, State>, reply: Reply) {
+        let bell = self.put_reply(&mut st, reply);
+        drop(st);
+        self.answer_bell(bell);
+    }
+
+    /// Puts the answer into the slot; the doorbell to be answered then, when the lock has been given up.
+    #[must_use]
+    pub fn put_reply(&self, st: &mut State, reply: Reply) -> Option<Bell> {
         let slot = st.bind.words();
         let kind = match reply {
             Reply::Return(value) => {
@@ -283,21 +316,25 @@ impl Task {
         slot.rsp_kind.store(kind | calls, Relaxed);
         st.replied = st.seq;
         slot.rsp_seq.store(st.seq, Release);
-        if let Some(id) = st.bell.take() {
-            let listener = st.bind.listener();
-            let listener = listener.as_fd();
-            let elsewhere = poller::is_poller();
-            if !elsewhere {
-                self.rt.poller.answers();
-            } else {
-                // A hand-over would drag it to the poller's processor, where it cannot run.
-                let _ = hostcalls::notif_sync(listener, false);
-            }
-            // A failure means that the thread is dead; the worker hears of it.
-            let _ = hostcalls::notif_send(listener, id);
-            if elsewhere {
-                let _ = hostcalls::notif_sync(listener, true);
-            }
+        let given = st.given.take();
+        st.bell.take().map(|id| Bell { listener: st.bind.listener(), id, given })
+    }
+
+    /// Answers a doorbell.
+    pub fn answer_bell(&self, bell: Option<Bell>) {
+        let Some(Bell { listener, id, given }) = bell else { return };
+        let listener = listener.as_fd();
+        let elsewhere = poller::is_poller();
+        if !elsewhere {
+            self.rt.poller.answers();
+        } else {
+            // A hand-over would drag it to the poller's processor, where it cannot run.
+            let _ = hostcalls::notif_sync(listener, false);
+        }
+        // A failure means that the thread is dead; the worker hears of it.
+        let _ = send(listener, id, given);
+        if elsewhere {
+            let _ = hostcalls::notif_sync(listener, true);
         }
     }
 
@@ -393,7 +430,7 @@ impl TaskControl for Task {
                 // Its next request has nothing to do with this wait.
                 let polling = &st.bind.words().polling;
                 let _ = polling.compare_exchange(layout::PARKED, layout::POLLED, SeqCst, Relaxed);
-                self.reply(&mut st, reply);
+                self.reply(st, reply);
             }
             Run::Parked | Run::Handling => {
                 write(&st.bind, results);
@@ -412,7 +449,7 @@ impl TaskControl for Task {
         match st.run {
             Run::Parked => {
                 st.ringing = true;
-                self.reply(&mut st, Reply::Ring);
+                self.reply(st, Reply::Ring);
             }
             Run::Running => self.interrupt(&mut st),
             _ => {}

@@ -6,7 +6,7 @@ use super::process::{Binding, Next, Process};
 use super::task::{First, Reply, Run, State, Task};
 use super::{patch, poller};
 use crate::{Event, Verdict, hostcalls};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::cell::RefCell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -65,6 +65,7 @@ impl Pool {
         let pool = Arc::downgrade(self);
         let seat = Arc::new(Seat::default());
         let spawned = std::thread::Builder::new().name("task".into()).stack_size(STACK).spawn(move || {
+            hostcalls::block_signals();
             job();
             loop {
                 {
@@ -380,7 +381,7 @@ fn attend(task: &Arc<Task>, mut rung: Rung) -> Option<Arc<Binding>> {
                     _ => {
                         // A kick that came another way, or a forged request: nothing to do.
                         st.bell = Some(notif.id);
-                        task.reply(&mut st, Reply::Resume);
+                        task.reply(st, Reply::Resume);
                         continue;
                     }
                 };
@@ -413,7 +414,7 @@ fn attend(task: &Arc<Task>, mut rung: Rung) -> Option<Arc<Binding>> {
                 }
                 st.bell = Some(notif.id);
                 st.seq = seq;
-                task.reply(&mut st, Reply::Exit);
+                task.reply(st, Reply::Exit);
                 continue;
             }
         };
@@ -504,12 +505,12 @@ fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> Turn {
             }
             Verdict::Return(value) => {
                 let reply = port.answer(&mut st, value);
-                go_on(task, &mut st, &port, Run::Running, reply);
+                go_on(task, st, &port, Run::Running, reply);
             }
             Verdict::Resume => {
                 port.write_left();
                 let reply = if port.store(&mut st) { Reply::Regs } else { Reply::Resume };
-                go_on(task, &mut st, &port, Run::Running, reply);
+                go_on(task, st, &port, Run::Running, reply);
             }
             Verdict::Park => {
                 // The registers must be in place before anybody finishes the call.
@@ -533,22 +534,22 @@ fn handle(task: &Arc<Task>, mut port: TrapPort<'_>, mut event: Event) -> Turn {
                     st.bell = None;
                     return Turn::Spare(bind);
                 }
-                task.reply(&mut st, Reply::Exit);
-                return Turn::Exit(bind.clone());
+                task.reply(st, Reply::Exit);
+                return Turn::Exit(bind);
             }
         }
         return Turn::On;
     }
 }
 
-fn go_on(task: &Task, st: &mut State, port: &TrapPort<'_>, run: Run, reply: Reply) {
+fn go_on(task: &Task, mut st: MutexGuard<'_, State>, port: &TrapPort<'_>, run: Run, reply: Reply) {
     st.bell = port.bell();
     st.seq = port.seq();
-    task.set_run(st, run);
+    task.set_run(&mut st, run);
     if port.begins() {
-        task.rt.poller.begins(task, st);
+        task.rt.poller.begins(task, &mut st);
     }
-    task.rt.poller.resumed(st);
+    task.rt.poller.resumed(&mut st);
     task.reply(st, reply);
 }
 

@@ -1,6 +1,6 @@
 //! A platform driven by a minimal kernel. Runs as root, or with user namespaces.
 
-use crate::guest::{self, Note, begin, next, platform, run};
+use crate::guest::{self, Note, begin, next, platform, run, run_full};
 use platform::{Event, Regs, Verdict};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ guest!(
 #[test]
 fn prints_and_exits() {
     let platform = platform();
-    let (_sink, _task, notes) = run(&platform, hello(), |sink, event, port| {
+    let (_sink, _task, notes) = run_full(&platform, hello(), |sink, event, port| {
         let Event::Syscall(call) = event else { panic!("{event:?}") };
         match call.nr {
             1 => {
@@ -111,7 +111,7 @@ guest!(
 #[test]
 fn makes_threads_and_processes() {
     let platform = platform();
-    let (_sink, _task, notes) = run(&platform, family(), |sink, event, port| {
+    let (_sink, _task, notes) = run_full(&platform, family(), |sink, event, port| {
         let call = match event {
             Event::Syscall(call) => call,
             Event::Started => return Verdict::Resume,
@@ -201,7 +201,7 @@ guest!(
 #[test]
 fn reports_exceptions_and_foreign_calls() {
     let platform = platform();
-    let (_sink, _task, notes) = run(&platform, faults(), |sink, event, port| match event {
+    let (_sink, _task, notes) = run_full(&platform, faults(), |sink, event, port| match event {
         Event::Exception(e) => {
             let mut regs = port.regs().unwrap();
             sink.note(Note::Say(format!("{} {:#x} +{}", e.signo, e.addr, regs.rip - guest::CODE)));
@@ -239,7 +239,7 @@ guest!(spins, "mov r13, 0x55aa", "mov eax, 1001", "syscall", "2: inc r14", "jmp 
 #[test]
 fn kicks_reach_a_running_task() {
     let platform = platform();
-    let (_sink, task, notes) = run(&platform, spins(), |sink, event, port| match event {
+    let (_sink, task, notes) = run_full(&platform, spins(), |sink, event, port| match event {
         Event::Syscall(_) => {
             sink.note(Note::Value(1));
             Verdict::Return(0)
@@ -265,7 +265,7 @@ guest!(parks, "2: mov eax, 1001", "syscall", "mov rdi, rax", "jmp 2b",);
 #[test]
 fn parked_tasks_are_finished_and_kicked() {
     let platform = platform();
-    let (_sink, task, notes) = run(&platform, parks(), |sink, event, port| match event {
+    let (_sink, task, notes) = run_full(&platform, parks(), |sink, event, port| match event {
         Event::Syscall(call) => {
             sink.note(Note::Value(call.args[0] as i64));
             Verdict::Park

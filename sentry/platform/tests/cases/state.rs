@@ -1,6 +1,6 @@
 //! Register and vector state, single steps, and kicks that race with calls, on any platform.
 
-use crate::guest::{self, Note, begin, next, platform, run};
+use crate::guest::{self, Note, begin, next, platform, run, run_full};
 use platform::{Event, Regs, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -23,7 +23,7 @@ guest!(
 #[test]
 fn bases_and_vectors_are_the_guest_s() {
     let platform = platform();
-    let (_sink, _task, notes) = run(&platform, bases(), |sink, event, port| match event {
+    let (_sink, _task, notes) = run_full(&platform, bases(), |sink, event, port| match event {
         Event::Syscall(call) if call.nr == 1000 => {
             let mut regs = port.regs().unwrap();
             regs.fs_base = guest::DATA + 0x100;
@@ -73,7 +73,7 @@ fn meaning(state: &platform::XState) -> Vec<u8> {
 #[test]
 fn fresh_tasks_have_the_initial_state() {
     let platform = platform();
-    let (_sink, _task, notes) = run(&platform, bases(), |sink, event, port| {
+    let (_sink, _task, notes) = run_full(&platform, bases(), |sink, event, port| {
         assert!(matches!(event, Event::Syscall(_)), "{event:?}");
         let seen = port.xstate().unwrap();
         port.replace_space(true).unwrap();
@@ -100,7 +100,7 @@ guest!(steps, "mov eax, 1000", "syscall", "nop", "nop", "mov eax, 231", "syscall
 #[test]
 fn single_steps() {
     let platform = platform();
-    let (_sink, _task, notes) = run(&platform, steps(), |sink, event, port| match event {
+    let (_sink, _task, notes) = run_full(&platform, steps(), |sink, event, port| match event {
         Event::Syscall(call) if call.nr == 1000 => {
             port.single_step(true).unwrap();
             Verdict::Return(0)
@@ -195,9 +195,9 @@ fn storms_of_tasks() {
         let platform = platform();
         let made = Arc::new(AtomicU64::new(0));
         let count = made.clone();
-        let (_sink, task, notes) = run(&platform, storm(), move |sink, event, port| match event {
+        let (_sink, task, notes) = run_full(&platform, storm(), move |sink, event, port| match event {
             Event::Started => Verdict::Resume,
-            Event::Syscall(call) if call.nr == 1000 && port.full() => {
+            Event::Syscall(call) if call.nr == 1000 => {
                 let start = Regs { rip: call.args[0], rsp: call.args[1], ..port.regs().unwrap() };
                 let child = sink.child("child");
                 let result =
@@ -216,10 +216,6 @@ fn storms_of_tasks() {
                 Verdict::Exit
             }
             Event::Syscall(call) if call.nr == 1001 => Verdict::Return(0),
-            Event::Syscall(_) => {
-                sink.control().kick();
-                Verdict::Park
-            }
             other => panic!("{other:?}"),
         });
         for _ in 0..41 {
@@ -302,43 +298,30 @@ guest!(
 fn threads_exec() {
     let platform = platform();
     let rounds = AtomicU64::new(0);
-    let asked = parking_lot::Mutex::new(None);
-    let (_sink, _task, notes) = run(&platform, sheds(), move |sink, event, port| {
-        let event = match event {
-            // The call that asked for a full port.
-            Event::Again => asked.lock().take().map_or(Event::Again, Event::Syscall),
-            event => event,
-        };
-        match event {
-            Event::Started => Verdict::Resume,
-            Event::Syscall(call) if !port.full() => {
-                *asked.lock() = Some(call);
-                sink.control().kick();
-                Verdict::Park
-            }
-            Event::Syscall(call) if call.nr == 1000 => {
-                let start = Regs { rip: call.args[0], rsp: call.args[1], ..port.regs().unwrap() };
-                let child = sink.child("child");
-                let new = port.spawn(&start, child.clone()).unwrap();
-                begin(&child, new);
-                Verdict::Park
-            }
-            Event::Syscall(call) if call.nr == 1001 => {
-                sink.note(Note::Value(call.args[0] as i64));
-                Verdict::Return(0)
-            }
-            Event::Syscall(call) if call.nr == 1002 => {
-                port.replace_space(rounds.load(Relaxed).is_multiple_of(2)).unwrap();
-                guest::load(port, sheds());
-                sink.note(Note::Say("moved".into()));
-                if rounds.fetch_add(1, Relaxed) == 30 {
-                    return Verdict::Exit;
-                }
-                Verdict::Resume
-            }
-            Event::Syscall(_) => Verdict::Exit,
-            other => panic!("{other:?}"),
+    let (_sink, _task, notes) = run_full(&platform, sheds(), move |sink, event, port| match event {
+        Event::Started => Verdict::Resume,
+        Event::Syscall(call) if call.nr == 1000 => {
+            let start = Regs { rip: call.args[0], rsp: call.args[1], ..port.regs().unwrap() };
+            let child = sink.child("child");
+            let new = port.spawn(&start, child.clone()).unwrap();
+            begin(&child, new);
+            Verdict::Park
         }
+        Event::Syscall(call) if call.nr == 1001 => {
+            sink.note(Note::Value(call.args[0] as i64));
+            Verdict::Return(0)
+        }
+        Event::Syscall(call) if call.nr == 1002 => {
+            port.replace_space(rounds.load(Relaxed).is_multiple_of(2)).unwrap();
+            guest::load(port, sheds());
+            sink.note(Note::Say("moved".into()));
+            if rounds.fetch_add(1, Relaxed) == 30 {
+                return Verdict::Exit;
+            }
+            Verdict::Resume
+        }
+        Event::Syscall(_) => Verdict::Exit,
+        other => panic!("{other:?}"),
     });
     for _ in 0..31 {
         assert_eq!(next(&notes), Note::Say("moved".into()));

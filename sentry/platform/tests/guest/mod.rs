@@ -4,6 +4,7 @@
 use platform::ptrace::PtracePlatform;
 use platform::trap::{TrapConfig, TrapPlatform};
 use platform::{Event, NewTask, Platform, Port, Regs, TaskControl, TaskSink, Verdict};
+use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -117,6 +118,28 @@ pub fn run(
     let task = platform.first_task(sink.clone()).expect("first task");
     let task = begin(&sink, task);
     (sink, task, notes)
+}
+
+/// As [`run`]; calls come with a full port.
+pub fn run_full(
+    platform: &Arc<dyn Platform>,
+    code: &'static [u8],
+    handler: impl Fn(&Sink, Event, &mut dyn Port) -> Verdict + Send + Sync + 'static,
+) -> (Arc<Sink>, NewTask, Receiver<Note>) {
+    let asked = Mutex::new(HashMap::new());
+    run(platform, code, move |sink, event, port| {
+        let key = std::ptr::from_ref(sink) as usize;
+        let event = match event {
+            Event::Syscall(call) if !port.full() => {
+                asked.lock().unwrap().insert(key, call);
+                sink.control().kick();
+                return Verdict::Park;
+            }
+            Event::Again => asked.lock().unwrap().remove(&key).map_or(Event::Again, Event::Syscall),
+            event => event,
+        };
+        handler(sink, event, port)
+    })
 }
 
 pub fn next(notes: &Receiver<Note>) -> Note {
