@@ -435,6 +435,9 @@ pub trait TaskControl: Send + Sync {
         None
     }
 
+    /// The sentry took what the task gave to set_robust_list.
+    fn has_robust_list(&self, _head: u64) {}
+
     /// Whether the task says that its robust list with this head was empty when it called exit or exit_group.
     fn robust_list_idle(&self, _head: u64) -> bool {
         false

@@ -533,6 +533,9 @@ impl Task {
     pub(crate) fn set_robust_list(&self, head: u64) {
         self.robust_list();
         self.robust_list.store(head, Ordering::SeqCst);
+        if let Some(control) = self.control.get() {
+            control.has_robust_list(head);
+        }
     }
 
     /// Credentials.

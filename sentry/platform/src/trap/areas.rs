@@ -11,10 +11,13 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Most areas that wait to be given up.
 const OLD: usize = 8;
 
+/// Most areas that are ready.
+const READY: usize = 2;
+
 /// The areas that no process has.
 #[derive(Default)]
 pub struct Areas {
-    ready: Mutex<Option<Ctl>>,
+    ready: Mutex<Vec<Ctl>>,
     old: Mutex<Vec<Arc<Ctl>>>,
     /// One was taken since the last [`tidy`](Self::tidy).
     wanted: AtomicBool,
@@ -24,8 +27,14 @@ impl Areas {
     /// An area for a process that is to be made.
     pub fn take(&self) -> io::Result<Ctl> {
         self.wanted.store(true, Relaxed);
-        let ready = self.ready.lock().take();
+        let ready = self.ready.lock().pop();
         ready.map_or_else(fresh, Ok)
+    }
+
+    /// One that is ready.
+    pub fn take_ready(&self) -> Option<Ctl> {
+        self.wanted.store(true, Relaxed);
+        self.ready.lock().pop()
     }
 
     /// Takes what a process that ended had.
@@ -39,9 +48,12 @@ impl Areas {
     /// Makes and unmaps what is due.
     pub fn tidy(&self) {
         drop(std::mem::take(&mut *self.old.lock()));
-        if self.wanted.swap(false, Relaxed) && self.ready.lock().is_none() {
-            // Whoever needs one and finds none hears why.
-            *self.ready.lock() = fresh().ok();
+        if self.wanted.swap(false, Relaxed) {
+            while self.ready.lock().len() < READY {
+                // Whoever needs one and finds none hears why.
+                let Ok(one) = fresh() else { return };
+                self.ready.lock().push(one);
+            }
         }
     }
 }

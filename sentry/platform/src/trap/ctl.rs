@@ -11,6 +11,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use parking_lot::Mutex;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64};
 
@@ -35,7 +36,7 @@ unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
 /// A mapped shared area.
 pub struct Ctl {
     map: MmapRaw,
-    file: Mutex<Option<OwnedFd>>,
+    file: Mutex<Option<Arc<OwnedFd>>>,
 }
 
 impl Ctl {
@@ -43,10 +44,15 @@ impl Ctl {
     pub fn new() -> io::Result<Ctl> {
         let file = hostcalls::shared_memory(c"lazaret-ctl", layout::CTL_SIZE)?;
         let map = MmapOptions::new().len(layout::CTL_SIZE as usize).map_raw(&file)?;
-        Ok(Ctl { map, file: Mutex::new(Some(file)) })
+        Ok(Ctl { map, file: Mutex::new(Some(Arc::new(file))) })
     }
 
     /// Its file, until [`Ctl::close`].
+    pub fn file(&self) -> Option<Arc<OwnedFd>> {
+        self.file.lock().clone()
+    }
+
+    /// The same, for the time of a call.
     pub fn with_file<T>(&self, f: impl FnOnce(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
         match &*self.file.lock() {
             Some(file) => f(file),

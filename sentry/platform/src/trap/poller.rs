@@ -23,8 +23,8 @@ use lazaret_shim::layout;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::thread::CpuSet;
 use std::cell::Cell;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Weak};
 
 /// Ticks of the time stamp counter in a microsecond, roughly: the thresholds need no more.
@@ -94,6 +94,8 @@ struct Queue {
     joining: Vec<Arc<Task>>,
     /// Tasks that call all the time, or did.
     chatty: Vec<Weak<Task>>,
+    /// The thread sleeps.
+    asleep: bool,
     stop: bool,
 }
 
@@ -103,6 +105,10 @@ pub struct Poller {
     wake: Condvar,
     /// When a doorbell was last answered, by processor.
     answered: [AtomicU64; PROCESSORS],
+    /// The thread's id, once it runs.
+    tid: AtomicI32,
+    /// The processor that the thread was put on last; else beyond all.
+    at: AtomicUsize,
 }
 
 struct Hot {
@@ -236,7 +242,8 @@ impl Poller {
     /// A poller without its thread.
     pub fn new() -> Poller {
         let answered = std::array::from_fn(|_| AtomicU64::new(0));
-        Poller { queue: Mutex::default(), wake: Condvar::new(), answered }
+        let at = AtomicUsize::new(usize::MAX);
+        Poller { queue: Mutex::default(), wake: Condvar::new(), answered, tid: AtomicI32::new(0), at }
     }
 
     /// Starts the thread; without one, nobody becomes hot.
@@ -288,20 +295,43 @@ impl Poller {
             return;
         }
         rate.streak = 0;
-        self.ask(task.clone(), rate);
+        self.ask(&task.rt, task.clone(), rate);
     }
 
     /// Asks for a task to become hot.
-    fn ask(&self, task: Arc<Task>, rate: &mut Rate) {
+    fn ask(&self, rt: &Runtime, task: Arc<Task>, rate: &mut Rate) {
         let mut queue = self.queue.lock();
         if !queue.stop {
             rate.hot = true;
             // A doorbell is answered on the processor that it rang on.
             rate.processor = rustix::thread::sched_getcpu();
             queue.joining.push(task);
+            if std::mem::take(&mut queue.asleep) {
+                self.place(rt, rate.processor);
+            }
             drop(queue);
             self.wake.notify_one();
         }
+    }
+
+    /// Puts the sleeping thread elsewhere than a task that it is to serve: woken there, it would have to leave first.
+    fn place(&self, rt: &Runtime, taken: usize) {
+        let tid = self.tid.load(Relaxed);
+        if tid != 0 && self.at.load(Relaxed) == taken {
+            self.put(tid, rt.processors.all(), taken);
+        }
+    }
+
+    /// Puts the thread on a processor that is not taken; which one.
+    fn put(&self, tid: i32, all: CpuSet, taken: usize) -> Option<usize> {
+        let at = (0..CpuSet::MAX_CPU).find(|at| *at != taken && all.is_set(*at))?;
+        if self.at.load(Relaxed) != at {
+            if !hostcalls::keep_on(tid, &single(at)) {
+                return None;
+            }
+            self.at.store(at, Relaxed);
+        }
+        Some(at)
     }
 
     /// A task goes on with a new program, which calls all the time until it has started.
@@ -312,8 +342,8 @@ impl Poller {
         if hot || !self.room(&task.rt) {
             return;
         }
-        if let Some(task) = task.shared() {
-            self.ask(task, &mut st.rate);
+        if let Some(shared) = task.shared() {
+            self.ask(&task.rt, shared, &mut st.rate);
         }
     }
 
@@ -375,9 +405,12 @@ fn run(weak: &Weak<Runtime>) {
     loop {
         let Some(rt) = weak.upgrade() else { return };
         let mut queue = rt.poller.queue.lock();
+        rt.poller.tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Relaxed);
         while queue.joining.is_empty() && !queue.stop {
+            queue.asleep = true;
             rt.poller.wake.wait(&mut queue);
         }
+        queue.asleep = false;
         if queue.stop {
             return;
         }
@@ -529,9 +562,8 @@ fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, place: &mut Option<usize>) {
     let all = rt.processors.all();
     if hot.is_empty() {
         let taken = first.lock().rate.processor;
-        let free = || (0..CpuSet::MAX_CPU).find(|at| *at != taken && all.is_set(*at));
         let pairing = PAIRING.get() || crowded;
-        *place = pairing.then(free).flatten().filter(|at| hostcalls::keep_on(0, &single(*at)));
+        *place = if pairing { rt.poller.put(0, all, taken) } else { None };
     }
     let mut elsewhere = all;
     if place.is_none() {
@@ -542,7 +574,11 @@ fn join(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, place: &mut Option<usize>) {
             }
         }
     }
-    let moved = place.is_some() || elsewhere.count() > 0 && hostcalls::keep_on(0, &elsewhere);
+    let mut moved = place.is_some();
+    if !moved && elsewhere.count() > 0 {
+        moved = hostcalls::keep_on(0, &elsewhere);
+        rt.poller.at.store(usize::MAX, Relaxed);
+    }
     let mut theirs = all;
     if let Some(place) = *place {
         theirs.unset(place);

@@ -5,7 +5,7 @@ use super::data::{Carried, Left};
 use super::lend;
 use super::patch;
 use super::process::{Binding, Copied, Process};
-use super::task::{self, First, Given, Reply, State, Task};
+use super::task::{First, Given, Reply, State, Task};
 use super::worker;
 use super::xstate;
 use crate::cputime::RUSAGE_LEN;
@@ -280,7 +280,9 @@ impl<'a> TrapPort<'a> {
         if !self.queue.is_empty() {
             st.calls_first = true;
             self.put_batch(&[]);
-            st.given = self.held.take();
+        }
+        if let Some(given) = self.held.take() {
+            st.given = Some(given);
         }
     }
 
@@ -388,7 +390,7 @@ impl<'a> TrapPort<'a> {
         slot.rsp_seq.store(self.seq, Release);
         self.task.awaits(true);
         let bind = self.bind.clone();
-        let sent = task::send(bind.listener().as_fd(), bell, self.held.take()).is_ok();
+        let sent = self.task.send(&bind, bell, self.held.take());
         let notif = if sent { worker::recv(&bind) } else { None };
         self.task.awaits(false);
         let Some(notif) = notif else {
@@ -695,7 +697,11 @@ impl Port for TrapPort<'_> {
         let of = Copied { slot: bind.slot, frame: bind.words().frame.load(Relaxed), xstate };
         let child = bind.process.fork((bind.listener().as_fd(), bell), &mut close, &of);
         self.close = (close != 0).then_some(close);
-        Ok(Task::create(&self.task.rt, sink, child?, First::Made, start))
+        let child = child?;
+        if self.held.is_none() {
+            self.held = bind.process.next_area();
+        }
+        Ok(Task::create(&self.task.rt, sink, child, First::Made, start))
     }
 
     fn spawn(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {

@@ -3,7 +3,7 @@
 use super::ctl::Ctl;
 use super::lend::Places;
 use super::patch::Sites;
-use super::task::Task;
+use super::task::{Given, Task};
 use super::{Runtime, xstate};
 use crate::{CallError, Gone, MemFault, Space, Token, hostcalls};
 use lazaret_shim::layout;
@@ -36,6 +36,10 @@ pub struct Process {
     forker: Mutex<Forker>,
     slots: Mutex<Slots>,
     spares: Mutex<Vec<Spare>>,
+    /// The area for its next child, whose descriptor is in the process already.
+    next: Mutex<Option<Ctl>>,
+    /// It has made a process.
+    forks: AtomicBool,
     tasks: Mutex<HashMap<u32, Weak<Task>>>,
     /// Its call sites.
     pub sites: Mutex<Sites>,
@@ -74,9 +78,12 @@ impl Forker {
 /// host call, and the host allows some four thousand.
 const SILENT: u32 = 6;
 
-/// Numbers in a process of descriptors that come with the answer to a doorbell: the first, the last slot that has one (a table of 64 needs no
+/// Numbers in a process of descriptors that come with the answer to a doorbell: the first, which is that of the next child's area, the last slot that has one (a table of 64 needs no
 /// room elsewhere), and most tasks of a process where they do.
 const GIVEN: (u32, u32, usize) = (40, 23, 16);
+
+/// The number of the descriptor of the next child's area.
+pub const NEXT_AREA: u32 = GIVEN.0;
 
 struct Slots {
     next: u32,
@@ -204,6 +211,8 @@ impl Process {
             forker: Mutex::new(forker(info.tgid)),
             slots: Mutex::new(Slots { next: 1, free: Vec::new() }),
             spares: Mutex::default(),
+            next: Mutex::default(),
+            forks: AtomicBool::new(false),
             tasks: Mutex::default(),
             sites: Mutex::new(sites),
             rt: Arc::downgrade(rt),
@@ -392,7 +401,9 @@ impl Process {
         of: &Copied,
     ) -> Result<Binding, CallError> {
         let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
-        let ctl = rt.areas.take().map_err(errno)?;
+        let ready = self.next.lock().take();
+        let given = ready.is_some();
+        let ctl = ready.map_or_else(|| rt.areas.take(), Ok).map_err(errno)?;
         let sites = self.sites.lock().inherit(&self.ctl, &ctl);
         // For the child's listener; its pidfd takes the place of the area's descriptor.
         let place = place(&self.pidfd)?;
@@ -409,7 +420,11 @@ impl Process {
             head.cmd_seq.store(1, Release);
         }
         let (listener, id) = pending;
-        let fd = ctl.with_file(|file| hostcalls::notif_addfd(listener, id, file.as_fd())).map_err(errno)?;
+        let fd = if given {
+            GIVEN.0
+        } else {
+            ctl.with_file(|file| hostcalls::notif_addfd(listener, id, file.as_fd())).map_err(errno)?
+        };
         let _together = rt.processors.gather(tid, &mut forker.place);
         self.ctl.head().cmd_frame.store(of.frame, Relaxed);
         let kind = if alone { layout::CMD_TASK } else { layout::CMD_FORK };
@@ -444,6 +459,26 @@ impl Process {
             child.destroy();
             CallError::Errno(libc::EAGAIN)
         })
+    }
+
+    /// A descriptor that is to come with the answer to a fork: that of the area for the next child, of a process that makes more
+    /// than one. By itself it would have to wait for its task, while the last child's end may have the processor.
+    pub fn next_area(&self) -> Option<Given> {
+        let rt = self.rt.upgrade()?;
+        let mut next = self.next.lock();
+        let again = self.forks.swap(true, Relaxed);
+        if !again || next.is_some() || self.tasks.lock().len() > GIVEN.2 {
+            return None;
+        }
+        let ctl = rt.areas.take_ready()?;
+        let file = ctl.file()?;
+        *next = Some(ctl);
+        Some((file, GIVEN.0))
+    }
+
+    /// It did not get there.
+    pub fn lose_next_area(&self) {
+        self.next.lock().take();
     }
 
     /// A thread that the forker made has rung for the first time.
@@ -584,8 +619,13 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.destroy();
         let small = self.slots.get_mut().next <= SMALL;
-        if let Some(rt) = self.rt.upgrade().filter(|_| small) {
-            rt.areas.give_up(self.ctl.clone());
+        if let Some(rt) = self.rt.upgrade() {
+            if small {
+                rt.areas.give_up(self.ctl.clone());
+            }
+            if let Some(next) = self.next.get_mut().take() {
+                rt.areas.give_up(Arc::new(next));
+            }
         }
     }
 }

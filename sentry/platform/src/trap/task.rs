@@ -6,13 +6,12 @@
 
 use super::data::{self, Left};
 use super::port::TrapPort;
-use super::process::{Binding, Process};
+use super::process::{Binding, NEXT_AREA, Process};
 use super::{Runtime, poller, worker};
 use crate::{Event, NewTask, OWN_CALLS, Regs, Space, TaskControl, TaskSink, Verdict, hostcalls};
 use lazaret_shim::layout;
 use parking_lot::{Mutex, MutexGuard};
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -59,23 +58,13 @@ pub enum Reply {
 
 /// A doorbell that is to be answered.
 pub struct Bell {
-    listener: Arc<OwnedFd>,
+    bind: Arc<Binding>,
     id: u64,
     given: Option<Given>,
 }
 
 /// A descriptor that comes with the answer to a doorbell, and its number in the process.
 pub type Given = (Arc<OwnedFd>, u32);
-
-/// Answers a doorbell. Should the descriptor not get there, what is to be done with it fails (EBADF).
-pub fn send(listener: BorrowedFd<'_>, id: u64, given: Option<Given>) -> io::Result<()> {
-    if let Some((file, number)) = given
-        && hostcalls::notif_send_with(listener, id, file.as_fd(), number).is_ok()
-    {
-        return Ok(());
-    }
-    hostcalls::notif_send(listener, id)
-}
 
 /// How a task begins.
 #[derive(Debug, Clone, Copy)]
@@ -317,12 +306,27 @@ impl Task {
         st.replied = st.seq;
         slot.rsp_seq.store(st.seq, Release);
         let given = st.given.take();
-        st.bell.take().map(|id| Bell { listener: st.bind.listener(), id, given })
+        st.bell.take().map(|id| Bell { bind: st.bind.clone(), id, given })
+    }
+
+    /// Answers a doorbell; false: the thread is dead. Should the descriptor not get there, what is to be done with it fails (EBADF).
+    pub fn send(&self, bind: &Binding, id: u64, given: Option<Given>) -> bool {
+        let listener = bind.listener();
+        if let Some((file, number)) = given {
+            if hostcalls::notif_send_with(listener.as_fd(), id, file.as_fd(), number).is_ok() {
+                return true;
+            }
+            if number == NEXT_AREA {
+                bind.process.lose_next_area();
+            }
+        }
+        hostcalls::notif_send(listener.as_fd(), id).is_ok()
     }
 
     /// Answers a doorbell.
     pub fn answer_bell(&self, bell: Option<Bell>) {
-        let Some(Bell { listener, id, given }) = bell else { return };
+        let Some(Bell { bind, id, given }) = bell else { return };
+        let listener = bind.listener();
         let listener = listener.as_fd();
         let elsewhere = poller::is_poller();
         if !elsewhere {
@@ -332,7 +336,7 @@ impl Task {
             let _ = hostcalls::notif_sync(listener, false);
         }
         // A failure means that the thread is dead; the worker hears of it.
-        let _ = send(listener, id, given);
+        let _ = self.send(&bind, id, given);
         if elsewhere {
             let _ = hostcalls::notif_sync(listener, true);
         }
@@ -508,6 +512,10 @@ impl TaskControl for Task {
         let st = self.lock();
         let slot = st.bind.words();
         (slot.robust_given.swap(0, Acquire) != 0).then(|| slot.robust.load(Relaxed))
+    }
+
+    fn has_robust_list(&self, head: u64) {
+        self.lock().bind.words().robust.store(head, Relaxed);
     }
 
     fn robust_list_idle(&self, head: u64) -> bool {
