@@ -37,7 +37,7 @@ pub struct Process {
     slots: Mutex<Slots>,
     spares: Mutex<Vec<Spare>>,
     /// The area for its next child, whose descriptor is in the process already.
-    next: Mutex<Option<Ctl>>,
+    next: Mutex<NextArea>,
     /// It has made a process.
     forks: AtomicBool,
     tasks: Mutex<HashMap<u32, Weak<Task>>>,
@@ -78,12 +78,27 @@ impl Forker {
 /// host call, and the host allows some four thousand.
 const SILENT: u32 = 6;
 
-/// Numbers in a process of descriptors that come with the answer to a doorbell: the first, which is that of the next child's area, the last slot that has one (a table of 64 needs no
+/// Numbers in a process of descriptors that come with the answer to a doorbell: the one before the first slot's, the last slot that has one (a table of 64 needs no
 /// room elsewhere), and most tasks of a process where they do.
 const GIVEN: (u32, u32, usize) = (40, 23, 16);
 
-/// The number of the descriptor of the next child's area.
-pub const NEXT_AREA: u32 = GIVEN.0;
+/// The numbers of the descriptors of the next child's area, and of that of the child after it.
+const NEXT_AREA: (u32, u32) = (GIVEN.0 - 1, GIVEN.0);
+
+/// The area for the next child, whose descriptor is in the process under this number.
+#[derive(Default)]
+struct NextArea {
+    area: Option<Ctl>,
+    number: u32,
+}
+
+impl NextArea {
+    fn take(&mut self) -> (Option<Ctl>, Option<u32>) {
+        let area = self.area.take();
+        let number = area.is_some().then_some(self.number);
+        (area, number)
+    }
+}
 
 struct Slots {
     next: u32,
@@ -401,8 +416,7 @@ impl Process {
         of: &Copied,
     ) -> Result<Binding, CallError> {
         let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
-        let ready = self.next.lock().take();
-        let given = ready.is_some();
+        let (ready, given) = self.next.lock().take();
         let ctl = ready.map_or_else(|| rt.areas.take(), Ok).map_err(errno)?;
         let sites = self.sites.lock().inherit(&self.ctl, &ctl);
         // For the child's listener; its pidfd takes the place of the area's descriptor.
@@ -420,10 +434,11 @@ impl Process {
             head.cmd_seq.store(1, Release);
         }
         let (listener, id) = pending;
-        let fd = if given {
-            GIVEN.0
-        } else {
-            ctl.with_file(|file| hostcalls::notif_addfd(listener, id, file.as_fd())).map_err(errno)?
+        let fd = match given {
+            Some(number) => number,
+            None => {
+                ctl.with_file(|file| hostcalls::notif_addfd(listener, id, file.as_fd())).map_err(errno)?
+            }
         };
         let _together = rt.processors.gather(tid, &mut forker.place);
         self.ctl.head().cmd_frame.store(of.frame, Relaxed);
@@ -467,18 +482,23 @@ impl Process {
         let rt = self.rt.upgrade()?;
         let mut next = self.next.lock();
         let again = self.forks.swap(true, Relaxed);
-        if !again || next.is_some() || self.tasks.lock().len() > GIVEN.2 {
+        if !again || next.area.is_some() || self.tasks.lock().len() > GIVEN.2 {
             return None;
         }
         let ctl = rt.areas.take_ready()?;
         let file = ctl.file()?;
-        *next = Some(ctl);
-        Some((file, GIVEN.0))
+        // The forker may not have closed the last one's yet.
+        next.number = if next.number == NEXT_AREA.0 { NEXT_AREA.1 } else { NEXT_AREA.0 };
+        next.area = Some(ctl);
+        Some((file, next.number))
     }
 
     /// It did not get there.
-    pub fn lose_next_area(&self) {
-        self.next.lock().take();
+    pub fn lose_next_area(&self, number: u32) {
+        let mut next = self.next.lock();
+        if next.number == number {
+            next.area = None;
+        }
     }
 
     /// A thread that the forker made has rung for the first time.
@@ -623,7 +643,7 @@ impl Drop for Process {
             if small {
                 rt.areas.give_up(self.ctl.clone());
             }
-            if let Some(next) = self.next.get_mut().take() {
+            if let Some(next) = self.next.get_mut().area.take() {
                 rt.areas.give_up(Arc::new(next));
             }
         }

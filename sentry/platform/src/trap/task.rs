@@ -6,7 +6,7 @@
 
 use super::data::{self, Left};
 use super::port::TrapPort;
-use super::process::{Binding, NEXT_AREA, Process};
+use super::process::{Binding, Process};
 use super::{Runtime, poller, worker};
 use crate::{Event, NewTask, OWN_CALLS, Regs, Space, TaskControl, TaskSink, Verdict, hostcalls};
 use lazaret_shim::layout;
@@ -316,9 +316,7 @@ impl Task {
             if hostcalls::notif_send_with(listener.as_fd(), id, file.as_fd(), number).is_ok() {
                 return true;
             }
-            if number == NEXT_AREA {
-                bind.process.lose_next_area();
-            }
+            bind.process.lose_next_area(number);
         }
         hostcalls::notif_send(listener.as_fd(), id).is_ok()
     }
