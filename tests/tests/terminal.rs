@@ -81,13 +81,15 @@ const SESSIONS: &[Session] = &[
     Session {
         name: "stopped_from_outside",
         needs: "bash",
-        run: InShell("sh -c 'echo up; sleep 100'"),
+        run: InShell("sh -c 'echo up; read a; echo got $a; sleep 100'"),
         steps: &[
             ("$ ", Type("CMD\n")),
             ("up\n", Type("\x1a")),
             ("Stopped", Type("jobs\n")),
-            ("Stopped", Type("fg\n")),
-            ("sleep 100", Type("\x03")),
+            ("Stopped", Type("echo no\"\"w; fg\n")),
+            // What it answers shows that it has the terminal again.
+            ("now\n", Type("x\n")),
+            ("got x", Type("\x03")),
             ("$ ", Type("echo st $?\n")),
             ("st 130", Type("exit 5\n")),
         ],
@@ -99,9 +101,11 @@ const SESSIONS: &[Session] = &[
         run: InShell("cat"),
         steps: &[
             ("$ ", Type("CMD &\n")),
-            ("[1]", Type("sleep 1\n")),
-            ("Stopped", Type("fg\n")),
-            ("cat", Type("hello\n")),
+            // The shell tells of the stop at once or when it is next asked.
+            ("[1]", Type("sleep 1; echo sle\"\"pt\n")),
+            ("slept\n", Type("jobs\n")),
+            ("Stopped", Type("echo no\"\"w; fg\n")),
+            ("now\n", Type("hello\n")),
             ("hello\nhello\n", Type("\x04")),
             ("$ ", Type("exit 6\n")),
         ],
