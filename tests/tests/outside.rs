@@ -33,7 +33,7 @@ def own():
     os.utime("more"); os.unlink("d/mine"); os.truncate("more", 0); os.symlink("x", "link"); os.unlink("more")
     os.close(os.open("old", os.O_RDWR | os.O_APPEND)); os.close(os.open("old", os.O_RDONLY))
 own()
-os.close(os.open("ready", os.O_CREAT | os.O_WRONLY))
+os.mkdir("ready")
 end = False
 while not end:
     data = os.read(fd, 65536)
