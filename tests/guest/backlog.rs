@@ -170,8 +170,10 @@ extern "C" fn nothing(_: c_int) {}
 fn interrupted() {
     in_child(|| {
         let (_, a, _) = full();
+        // SAFETY: any bytes are a struct sigaction.
         let mut action: sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = nothing as *const () as usize;
+        // SAFETY: the handler only returns.
         unsafe { sigaction(SIGALRM, &action, std::ptr::null_mut()) };
         let timer = itimerval { it_interval: timeval { tv_sec: 0, tv_usec: 0 }, it_value: timeval { tv_sec: 0, tv_usec: 50_000 } };
         ok(sys!(SYS_setitimer, ITIMER_REAL, &timer, 0));

@@ -618,6 +618,7 @@ fn dev_shm() {
     let t = Tmp::below("/dev/shm");
     let fd = t.file("s", b"shared");
     let p = ok(sys!(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) as *mut u8;
+    // SAFETY: the page is mapped for writing.
     unsafe { p.write_volatile(b'S') };
     eq(t.read("s"), b"Shared");
     ok(sys!(SYS_munmap, p, 4096));

@@ -132,6 +132,7 @@ fn errors() {
 
 fn shared_between_processes() {
     let p = ok(sys!(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) as usize;
+    // SAFETY: the page stays mapped as long as the test.
     let w = unsafe { &*(p as *const AtomicU32) };
     let pid = child(|| fx(w, FUTEX_WAIT, 0, 0) as i32 + 10);
     let end = now_ms() + 2000;
@@ -171,8 +172,10 @@ fn robust_list() {
 }
 
 fn robust_owner_died() {
+    // SAFETY: any bytes are a mutex before it is initialized.
     let m: &pthread_mutex_t = Box::leak(Box::new(unsafe { std::mem::zeroed() }));
     let p = (m as *const pthread_mutex_t).cast_mut();
+    // SAFETY: the mutex is leaked, so it lives on.
     unsafe {
         let mut a: pthread_mutexattr_t = std::mem::zeroed();
         pthread_mutexattr_init(&mut a);
@@ -180,7 +183,9 @@ fn robust_owner_died() {
         eq(pthread_mutex_init(p, &a), 0);
     }
     let at = p as usize;
+    // SAFETY: the same one.
     std::thread::spawn(move || unsafe { pthread_mutex_lock(at as *mut pthread_mutex_t) }).join().unwrap();
+    // SAFETY: the same one.
     unsafe {
         eq(pthread_mutex_lock(p), EOWNERDEAD);
         eq(pthread_mutex_consistent(p), 0);

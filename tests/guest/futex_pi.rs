@@ -252,6 +252,7 @@ fn owner_dies() {
 
 fn shared() -> &'static [AtomicU32; 1024] {
     let p = ok(sys!(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) as usize;
+    // SAFETY: the page stays mapped and is nothing but atomics.
     unsafe { &*(p as *const [AtomicU32; 1024]) }
 }
 
@@ -283,8 +284,10 @@ fn owner_process_killed() {
 /// A robust list with one entry, word `w`, in shared memory; `bit` marks a lock with an owner.
 fn robust_in(page: &'static [AtomicU32; 1024], bit: usize) {
     let base = page.as_ptr() as usize;
+    // SAFETY: inside a page that only this test uses.
     let head = unsafe { &mut *((base + 64) as *mut [usize; 3]) };
     let entry = base + 128;
+    // SAFETY: the same page.
     unsafe { *(entry as *mut usize) = base + 64 };
     *head = [entry | bit, (base as isize - entry as isize) as usize, 0];
     ok(sys!(SYS_set_robust_list, base + 64, 24));
@@ -408,6 +411,7 @@ fn requeue_pi_errors() {
 }
 
 fn pthread_pi_mutex() {
+    // SAFETY: any bytes are a mutex before it is initialized.
     let m: &pthread_mutex_t = Box::leak(Box::new(unsafe { std::mem::zeroed() }));
     let p = (m as *const pthread_mutex_t) as usize;
     let count: &'static AtomicI64 = Box::leak(Box::new(AtomicI64::new(0)));
