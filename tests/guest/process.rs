@@ -8,7 +8,7 @@ cases![
     fork_ids, fork_memory_is_private, fork_shares_offsets, fork_clears_pending_and_keeps_handlers, vfork_shares_memory, vfork_parent_and_signals, clone_vm_thread_like,
     clone_fork_like, clone_settid, clone_cleartid_wakes, clone_errors, clone3_basic, clone3_errors, clone_pidfd, clone_parent, exit_codes,
     exit_group_ends_threads, exit_one_thread, main_thread_exits_first, threads_exit_one_by_one, getppid_after_orphan, many_children, gettid_is_pid, deep_fork_chain,
-    fork_from_thread, clone_exit_signal_zero
+    fork_from_thread, forks_from_threads, clone_exit_signal_zero
 ];
 
 fn fork_ids() {
@@ -368,6 +368,15 @@ fn deep_fork_chain() {
         WEXITSTATUS(reap(child(|| chain(n - 1))))
     }
     eq(chain(20), 33);
+}
+
+/// Threads that make processes at the same time, again and again: each child runs.
+fn forks_from_threads() {
+    in_child(|| {
+        let make = |n: usize| move || (0..150).for_each(|i| exits(child(|| (n * 16 + i % 16) as i32), (n * 16 + i % 16) as i32));
+        let threads: Vec<_> = (0..4).map(|n| std::thread::spawn(make(n))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
 }
 
 fn fork_from_thread() {

@@ -252,6 +252,9 @@ impl Poller {
         let thread = std::thread::Builder::new().name("poller".into()).stack_size(512 * 1024);
         let polling = move || {
             POLLING.set(true);
+            if let Some(rt) = weak.upgrade() {
+                rt.poller.tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Relaxed);
+            }
             run(&weak);
         };
         if thread.spawn(polling).is_err() {
@@ -405,7 +408,6 @@ fn run(weak: &Weak<Runtime>) {
     loop {
         let Some(rt) = weak.upgrade() else { return };
         let mut queue = rt.poller.queue.lock();
-        rt.poller.tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Relaxed);
         while queue.joining.is_empty() && !queue.stop {
             queue.asleep = true;
             rt.poller.wake.wait(&mut queue);

@@ -78,8 +78,8 @@ impl Forker {
 /// host call, and the host allows some four thousand.
 const SILENT: u32 = 6;
 
-/// Numbers in a process of descriptors that come with the answer to a doorbell: the one before the first slot's, the last slot that has one (a table of 64 needs no
-/// room elsewhere), and most tasks of a process where they do.
+/// Numbers in a process of descriptors that come with the answer to a doorbell: the one before the first slot's, the last slot
+/// that has one (a table of 64 needs no room elsewhere), and most tasks of a process where they do.
 const GIVEN: (u32, u32, usize) = (40, 23, 16);
 
 /// The numbers of the descriptors of the next child's area, and of that of the child after it.
@@ -90,11 +90,13 @@ const NEXT_AREA: (u32, u32) = (GIVEN.0 - 1, GIVEN.0);
 struct NextArea {
     area: Option<Ctl>,
     number: u32,
+    /// The descriptor has got there; until then other tasks of the process do without.
+    there: bool,
 }
 
 impl NextArea {
     fn take(&mut self) -> (Option<Ctl>, Option<u32>) {
-        let area = self.area.take();
+        let area = self.area.take_if(|_| self.there);
         let number = area.is_some().then_some(self.number);
         (area, number)
     }
@@ -489,14 +491,18 @@ impl Process {
         let file = ctl.file()?;
         // The forker may not have closed the last one's yet.
         next.number = if next.number == NEXT_AREA.0 { NEXT_AREA.1 } else { NEXT_AREA.0 };
-        next.area = Some(ctl);
+        (next.area, next.there) = (Some(ctl), false);
         Some((file, next.number))
     }
 
-    /// It did not get there.
-    pub fn lose_next_area(&self, number: u32) {
+    /// A descriptor that came with an answer has got there, or has not.
+    pub fn was_given(&self, number: u32, there: bool) {
+        if number > NEXT_AREA.1 {
+            return;
+        }
         let mut next = self.next.lock();
-        if next.number == number {
+        next.there = there;
+        if !there {
             next.area = None;
         }
     }

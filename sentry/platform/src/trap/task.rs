@@ -313,10 +313,11 @@ impl Task {
     pub fn send(&self, bind: &Binding, id: u64, given: Option<Given>) -> bool {
         let listener = bind.listener();
         if let Some((file, number)) = given {
-            if hostcalls::notif_send_with(listener.as_fd(), id, file.as_fd(), number).is_ok() {
+            let there = hostcalls::notif_send_with(listener.as_fd(), id, file.as_fd(), number).is_ok();
+            bind.process.was_given(number, there);
+            if there {
                 return true;
             }
-            bind.process.lose_next_area(number);
         }
         hostcalls::notif_send(listener.as_fd(), id).is_ok()
     }
