@@ -94,6 +94,13 @@ pub fn churn(what: &str, count: usize, held: &mut Vec<i32>) -> bool {
                 shut([r, s, u]);
             }
         }
+        // What nobody lets go.
+        "keep" => {
+            for _ in 0..count {
+                let fd = ok(sys!(SYS_memfd_create, c"kept", 0)) as i32;
+                eq(sys!(SYS_write, fd, &[1u8; 4096], 4096), 4096);
+            }
+        }
         "cycle" => {
             for _ in 0..count {
                 let (p, r) = (pair(SOCK_STREAM), pipe_pair());

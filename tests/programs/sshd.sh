@@ -4,6 +4,6 @@ d=$(mktemp -d); cd $d; ssh-keygen -q -t ed25519 -N '' -f host; ssh-keygen -q -t 
 mkdir -p /run/sshd 2>/dev/null
 /usr/sbin/sshd -D -e -p $port -f /dev/null -o HostKey=$d/host -o AuthorizedKeysFile=$d/auth -o StrictModes=no -o UsePAM=no -o PidFile=$d/pid -o ListenAddress=127.0.0.1 2>log & s=$!
 o="-p $port -i $d/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -F /dev/null"
-for i in $(seq 50); do ssh $o 127.0.0.1 true 2>/dev/null && break; sleep 0.1; done
+until ssh $o 127.0.0.1 true 2>/dev/null; do kill -0 $s || break; sleep 0.1; done
 ssh $o 127.0.0.1 'echo from ssh; id -u; exit 3'; echo $?; seq 100000 | ssh $o 127.0.0.1 sha256sum; ssh -tt $o 127.0.0.1 'tty | sed s/[0-9]*$//; stty size' </dev/null
 kill $s; wait $s 2>/dev/null; cd /; rm -r $d

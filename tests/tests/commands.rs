@@ -7,7 +7,6 @@ mod support;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 use std::path::Path;
-use std::time::Duration;
 use support::{
     Check, Ctx, LIMIT, Output, Place, Scratch, Who, bins, command, contexts, expect, fail, finish, present,
     run, same, shell, start,
@@ -167,7 +166,7 @@ print([l.split() for l in open("/proc/self/status") if l.startswith("Seccomp")])
 sed -E 's/^[0-9]+ +//; s/0x[0-9a-f]+/P/g; s/\) *= .*//; s/(pid=)?[0-9]{1,} vars/N/; s/(pid|uid|utime|stime)=[0-9]+( \/\*.*\*\/)?/\1/g' $f.* |
   grep -E '^(execve\("/usr|exit_group|write|newfstatat\(3|--- SIGCHLD|--- SIGUSR1|\+\+\+)' | sort
 strace -c -o $f sh -c 'kill -0 $$; exit 5'; echo $?; grep -cE ' (execve|kill|exit_group)$' $f
-sleep 5 & p=$!; strace -o $f -p $p 2>/dev/null & s=$!; sleep 0.5; { kill $p; wait $p; } 2>/dev/null; echo $?
+sleep 100 & p=$!; strace -o $f -p $p 2>/dev/null & s=$!; until grep -q 'TracerPid:.*[1-9]' /proc/$p/status; do :; done; { kill $p; wait $p; } 2>/dev/null; echo $?
 wait $s; echo $?; tail -1 $f; rm $f $f.*"#,
     ),
     ("gdb", "gdb", GDB),
@@ -198,7 +197,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++) pthread_create(&t[i], 0, work, 0);
     pthread_barrier_wait(&here);
     int r = f(6);
-    if (argc > 1) for (;;) pause();
+    if (argc > 1) for (puts("up"), fflush(stdout);;) pause();
     pthread_barrier_wait(&end);
     for (int i = 0; i < 2; i++) pthread_join(t[i], 0);
     printf("%d %d\n", r, total);
@@ -211,7 +210,7 @@ gdb -nx -batch -ex 'set can-use-hw-watchpoints 0' -ex 'break f' -ex 'run >said' 
   -ex 'info threads' -ex 'set var local = 5' -ex stepi -ex finish -ex 'call getppid() == getpid()' -ex 'watch r' \
   -ex 'tbreak pthread_join' -ex delete -ex 'break 20' -ex continue -ex 'print r' -ex continue ./p > out 2>&1; echo $?
 cat said; plain '^(\$|#|Breakpoint|Thread . .* hit|\[Inf|Value)'; grep -cE '^[* ] [0-9] +Thread 0x' out
-./p x & sleep 0.5
+./p x > up & until grep -q up up; do :; done
 gdb -nx -batch -p $! -ex 'thread apply all bt 1' -ex 'print total' -ex 'print f(3)' -ex 'print total' -ex detach > out 2>&1
 echo $?; plain '^(\$|Thread|\[Inf)'; { kill $!; wait $!; } 2>/dev/null; echo $?; cd /; rm -r $d"##;
 
@@ -511,7 +510,7 @@ fn closed_stdout(c: &Ctx) -> Result<(), Failed> {
     // A reader that goes away ends the writer by SIGPIPE, through the sandbox.
     let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &["/usr/bin/yes"]));
     drop(child.stdout.take());
-    let o = finish(child, Duration::from_secs(10));
+    let o = finish(child, LIMIT);
     match o.code() {
         Some(141 | 1) => Ok(()),
         _ => Err(fail("yes ends", &o)),

@@ -8,25 +8,26 @@ mod support;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::time::Duration;
-use support::{Expected, Place, Who, bins, command, expectations, listed, run, weigh};
+use support::{
+    Expected, LIMIT, Place, Who, bins, command, expectations, listed, run, run_while_it_speaks, weigh,
+};
 
 fn listing(args: &[&str]) -> Vec<String> {
     let mut argv = vec![bins().guest.to_str().expect("a path in UTF-8")];
     argv.extend(args);
-    let out = run(&mut command(Place::Native, Who::Caller, &[], &argv), Duration::from_secs(10), b"");
+    let out = run(&mut command(Place::Native, Who::Caller, &[], &argv), LIMIT, b"");
     assert_eq!(out.code(), Some(0), "guest {args:?}: {}", out.brief());
     out.out().lines().map(String::from).collect()
 }
 
-/// One run of a verb, continued behind each case that hangs or ends the program: case to outcome, `None` for
+/// One run of a verb, continued behind each case that hangs or ends the program (one that takes [`LIMIT`] hangs): case to outcome, `None` for
 /// passed; skipped ones are left out.
 fn outcomes(place: Place, who: Who, verb: &str, cases: &[String]) -> BTreeMap<String, Option<String>> {
     let mut done = BTreeMap::new();
     let mut next = 0;
     while next < cases.len() {
         let argv = [bins().guest.to_str().expect("UTF-8"), verb, "--from", &cases[next]];
-        let out = run(&mut command(place, who, &[], &argv), Duration::from_secs(20), b"");
+        let out = run_while_it_speaks(&mut command(place, who, &[], &argv), LIMIT);
         for line in out.out().lines() {
             let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
             let (name, why) = rest.split_once(": ").unwrap_or((rest, ""));

@@ -6,13 +6,12 @@ mod support;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::time::Duration;
 use support::{
-    Place, Who, alive, bins, command, expectations, family, finish, listed, run, start, until, weigh,
+    LIMIT, Place, Who, alive, bins, command, expectations, family, finish, listed, run, start, until, weigh,
 };
 
 fn modes() -> Vec<String> {
     let guest = bins().guest.to_str().expect("UTF-8");
-    let o =
-        run(&mut command(Place::Native, Who::Caller, &[], &[guest, "hostile"]), Duration::from_secs(10), b"");
+    let o = run(&mut command(Place::Native, Who::Caller, &[], &[guest, "hostile"]), LIMIT, b"");
     o.out().lines().map(String::from).collect()
 }
 
@@ -28,7 +27,7 @@ fn judge(place: Place, who: Who, mode: &str) -> Result<(), Failed> {
     }
     seen.sort_unstable();
     seen.dedup();
-    let o = finish(child, Duration::from_secs(60));
+    let o = finish(child, LIMIT);
     let what = |s: &str| Err(Failed::from(format!("{s}: {}; stdout {:?}", o.brief(), o.out())));
     if o.code() != Some(0) {
         return what("lazaret does not end cleanly");
@@ -41,7 +40,7 @@ fn judge(place: Place, who: Who, mode: &str) -> Result<(), Failed> {
         return what(l);
     }
     let mut left = Vec::new();
-    if !until(Duration::from_secs(3), || {
+    if !until(LIMIT, || {
         left = alive(&seen);
         left.is_empty()
     }) {

@@ -38,7 +38,7 @@ if pid == 0:
 seen = b""
 def until(what):
     global seen
-    end = time.time() + 20
+    end = time.time() + 50
     while what not in seen:
         if not select.select([fd], [], [], max(0, end - time.time()))[0]:
             print("TIMEOUT", what, seen); os._exit(1)
@@ -47,15 +47,17 @@ def until(what):
     part, _, seen = seen.partition(what)
     print(re.sub("] [0-9]+", "] N", part.decode().replace("\r", "")), what.decode())
 def say(line): os.write(fd, line.encode())
+def before():
+    while open(f"/proc/{os.tcgetpgrp(fd)}/comm").read() != "sleep\n": time.sleep(0.01)
 until(b"start> ")
 say("PS1=\"ready: \"; stty -echo; export LC_ALL=C\n"); until(b"ready: ")
 until(b"ready: ")
-say("sleep 100\n"); time.sleep(0.4); say("\x1a"); until(b"Stopped"); until(b"ready: ")
+say("sleep 100\n"); before(); say("\x1a"); until(b"Stopped"); until(b"ready: ")
 say("jobs\n"); until(b"ready: ")
 say("bg; jobs\n"); until(b"ready: ")
-say("fg\n"); until(b"sleep 100"); time.sleep(0.4); say("\x03"); until(b"ready: ")
+say("fg\n"); until(b"sleep 100"); before(); say("\x03"); until(b"ready: ")
 say("echo status $?\n"); until(b"ready: ")
-say("cat >/dev/null & sleep 0.5; jobs; kill -9 %1; sleep 0.3; echo gone\n"); until(b"gone")
+say("cat >/dev/null & until jobs | grep -q Stop; do sleep 0.01; done; jobs; kill -9 %1; while kill -0 $! 2>/dev/null; do :; done; echo gone\n"); until(b"gone")
 say("exit 7\n")
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))'"#,
     ),
@@ -79,20 +81,20 @@ tmux send-keys -t 0.1 'until stty size | grep 18; do sleep 0.1; done' Enter
 until [ $(tmux capture-pane -p -t 0.1 | grep -c 'two>') = 3 ]; do sleep 0.05; done
 tmux capture-pane -p -t 0.0; tmux capture-pane -p -t 0.1
 tmux list-panes -F '#{pane_index} #{pane_width} #{pane_height} #{pane_current_command}'
-tmux kill-server; sleep 0.2; rm -rf $d"#,
+tmux kill-server; rm -rf $d"#,
     ),
     (
         "vim",
         "vim",
         r#"d=$(mktemp -d); cd $d; export HOME=$d TERM=vt100
-(sleep 1; printf 'ihello from vim\033yyp:%%s/hello/bye/\r:wq\r'; sleep 1) | script -qc 'vim -u NONE -N f' /dev/null >/dev/null
+(until [ -e .f.swp ]; do sleep 0.05; done; printf 'ihello from vim\033yyp:%%s/hello/bye/\r:wq\r'; while [ -e .f.swp ]; do sleep 0.05; done) | script -qc 'vim -u NONE -N f' /dev/null >/dev/null
 cat f; cd /; rm -r $d"#,
     ),
     (
         "expect",
         "expect",
         r#"f=$(mktemp); cat >$f <<'X'
-set timeout 20
+set timeout 50
 log_user 0
 spawn -noecho sh -c {read -p "name? " n; stty -echo; read -p "word? " w; stty echo; echo; echo "$n:$w"; exit 5}
 expect "name? " { send "someone\r" }
@@ -116,7 +118,7 @@ screen -c /dev/null -dmS t sh
 until screen -ls | grep -q Detached; do sleep 0.1; done
 screen -S t -p 0 -X stuff "$(printf 'stty size >f; test -t 1 && echo term >>f; echo end >>f\r')"
 until grep -qs end f; do sleep 0.1; done
-cat f; screen -S t -X quit; cd /; sleep 0.2; rm -r $d"#,
+cat f; screen -S t -X quit; cd /; rm -rf $d"#,
     ),
     (
         "python_tests",

@@ -7,10 +7,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
-use support::{
-    Beside, Check, Ctx, LIMIT, Place, Scratch, Who, command, contexts, expect, fail, finish, run, start,
-};
+use std::time::{Duration, Instant};
+use support::{Beside, Check, Ctx, LIMIT, Place, Scratch, Who, command, contexts, expect, fail, run};
 
 /// Changes of every kind to what [`tree`] makes.
 const CHANGES: &str = "echo x >new; echo y >>old; rm gone; mkdir nd; echo z >nd/f; mv d moved; rm -rf opq; mkdir opq; \
@@ -202,14 +200,13 @@ fn interrupted(c: &Ctx) -> Result<(), Failed> {
     // The layer is of /: what passes through is none of it.
     let script = script + &format!("; cd {}", s.path(""));
     let script = script.replace("echo x >new", &format!("echo x >{}", s.path("inside")));
-    let child = start(&mut command(Place::Inside(c.platform), c.who, &options, &["/bin/sh", "-c", &script]));
+    let mut child =
+        Beside::start(&mut command(Place::Inside(c.platform), c.who, &options, &["/bin/sh", "-c", &script]));
     let ready = support::until(LIMIT, || Path::new(&s.path("t/through")).exists());
     for _ in 0..3 {
-        // Each is taken for itself: they must not become one.
-        std::thread::sleep(Duration::from_millis(100));
-        unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+        support::signal_taken(child.child().id(), libc::SIGINT)?;
     }
-    let o = finish(child, LIMIT);
+    let o = child.finish(LIMIT);
     let names = native(c, &format!("tar tf {}", s.path("l.tar")));
     if ready && o.code() == Some(137) && names.contains("/inside\n") && !names.contains("through") {
         Ok(())
@@ -237,7 +234,7 @@ fn lazaret_is_killed(c: &Ctx) -> Result<(), Failed> {
         }
         let mut child = child;
         let pid = child.child().id();
-        let dies = if launcher { pid } else { sentry(pid)? };
+        let dies = if launcher { pid } else { support::sentry_of(pid)? };
         unsafe { libc::kill(dies as i32, signal) };
         let o = child.finish(LIMIT);
         let (names, after) =
@@ -363,10 +360,15 @@ fn kept_when_killed(c: &Ctx) -> Result<(), Failed> {
     // One file alone, by itself.
     let fsync = "python3 -c 'import os; f = os.open(\"later\", os.O_RDWR); os.write(f, b\"x\"); os.fsync(f)'";
     for (launcher, sync) in [(true, "sync"), (false, "sync"), (false, fsync)] {
-        let script =
-            format!("cd {t}; ls -A / | grep wh; rm -f dated; {CHANGES}; sync; cp old newer; exec sleep 60");
-        let script =
-            if launcher { script } else { format!("cd {t}; echo second >later; {sync}; exec sleep 60") };
+        let script = format!(
+            "cd {t}; ls -A / | grep wh; rm -f dated; {CHANGES}; sync; echo ready; cp old newer; exec sleep 60"
+        );
+        let script = if launcher {
+            script
+        } else {
+            format!("cd {t}; echo second >later; {sync}; echo ready; exec sleep 60")
+        };
+        let begun = Instant::now();
         let mut child = Beside::start(&mut command(
             Place::Inside(c.platform),
             c.who,
@@ -374,12 +376,16 @@ fn kept_when_killed(c: &Ctx) -> Result<(), Failed> {
             &["/bin/sh", "-c", &script],
         ));
         let counts = || checkpoints(&upper).iter().any(|name| name.ends_with(".counts"));
+        support::wait_ready(child.child())?;
+        let ready = begun.elapsed();
         // One that nobody asked for comes after ten seconds.
-        if !support::until(Duration::from_secs(5), counts) {
+        let there = support::until(LIMIT, counts);
+        let asked_for = begun.elapsed() < Duration::from_millis(9500) || ready > Duration::from_secs(3);
+        if !there || !asked_for {
             return Err(format!("no checkpoint: {}", child.finish(Duration::from_secs(1)).brief()).into());
         }
         let pid = child.child().id();
-        let dies = if launcher { pid } else { sentry(pid)? };
+        let dies = if launcher { pid } else { support::sentry_of(pid)? };
         unsafe { libc::kill(dies as i32, libc::SIGKILL) };
         let o = child.finish(LIMIT);
         let end = if launcher { None } else { Some(125) };
@@ -396,14 +402,6 @@ fn kept_when_killed(c: &Ctx) -> Result<(), Failed> {
         }
     }
     Ok(())
-}
-
-/// The sentry of a launcher.
-fn sentry(launcher: u32) -> Result<u32, Failed> {
-    let named = |pid: &u32| {
-        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "lazaret-sentry\n")
-    };
-    support::family(launcher).into_iter().find(named).ok_or("no sentry".into())
 }
 
 /// Two runs with one directory: neither takes the other's checkpoints for those of a dead one.

@@ -6,7 +6,7 @@ use libtest_mimic::{Arguments, Failed};
 use std::time::Duration;
 use support::{
     Check, Ctx, LIMIT, Place, alive, all_end, bins, command, contexts, expect, fail, family, finish, run,
-    shell, start, until, wait_ready,
+    sentry_of, shell, signal_taken, start, until, wait_ready,
 };
 
 fn signals_are_forwarded(c: &Ctx) -> Result<(), Failed> {
@@ -18,7 +18,7 @@ fn signals_are_forwarded(c: &Ctx) -> Result<(), Failed> {
         let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(&script)));
         wait_ready(&mut child)?;
         unsafe { libc::kill(child.id() as i32, sig) };
-        let o = finish(child, Duration::from_secs(10));
+        let o = finish(child, LIMIT);
         expect(&o, 7, &format!("got {name}\n"))?;
     }
     Ok(())
@@ -27,16 +27,17 @@ fn signals_are_forwarded(c: &Ctx) -> Result<(), Failed> {
 /// Default actions: the exit status is 128 and the signal's number.
 fn signals_end_it(c: &Ctx) -> Result<(), Failed> {
     for sig in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1] {
-        let script = "echo ready; exec sleep 100";
+        // A shell on its way to exec may lose one.
+        let script = "echo ready; read line";
         let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
         wait_ready(&mut child)?;
         unsafe { libc::kill(child.id() as i32, sig) };
-        let o = finish(child, Duration::from_secs(10));
+        let o = finish(child, LIMIT);
         if o.code() != Some(128 + sig) {
             return Err(fail(&format!("signal {sig} gives {}", 128 + sig), &o));
         }
     }
-    let o = run(&mut command(Place::Native, c.who, &[], &timeout_argv(c)), Duration::from_secs(10), b"");
+    let o = run(&mut command(Place::Native, c.who, &[], &timeout_argv(c)), LIMIT, b"");
     if o.code() == Some(124) { Ok(()) } else { Err(fail("timeout gives 124", &o)) }
 }
 
@@ -52,14 +53,12 @@ fn third_sigterm_ends_it(c: &Ctx) -> Result<(), Failed> {
     wait_ready(&mut child)?;
     let all = family(child.id());
     for _ in 0..3 {
-        // Equal signals that are pending are one.
-        std::thread::sleep(Duration::from_millis(200));
         if alive(&all).len() < 3 {
             return Err("ended before the third".into());
         }
-        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        signal_taken(child.id(), libc::SIGTERM)?;
     }
-    let o = finish(child, Duration::from_secs(10));
+    let o = finish(child, LIMIT);
     if o.code() != Some(125) || o.err().lines().count() != 1 {
         return Err(fail("exit 125 and one line", &o));
     }
@@ -74,7 +73,7 @@ fn hung_sentry_is_ended(c: &Ctx) -> Result<(), Failed> {
     wait_ready(&mut child)?;
     let all = family(child.id());
     unsafe {
-        libc::kill(sentry_of(&all)? as i32, libc::SIGSTOP);
+        libc::kill(sentry_of(child.id())? as i32, libc::SIGSTOP);
         libc::kill(child.id() as i32, libc::SIGTERM);
     }
     ends_with_one_line(child, &all)
@@ -88,20 +87,13 @@ fn hung_after_a_signal_is_ended(c: &Ctx) -> Result<(), Failed> {
     let all = family(child.id());
     unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
     wait_ready(&mut child)?;
-    unsafe { libc::kill(sentry_of(&all)? as i32, libc::SIGSTOP) };
+    unsafe { libc::kill(sentry_of(child.id())? as i32, libc::SIGSTOP) };
     ends_with_one_line(child, &all)
-}
-
-fn sentry_of(all: &[u32]) -> Result<u32, Failed> {
-    let is_sentry = |p: &u32| {
-        std::fs::read_to_string(format!("/proc/{p}/comm")).is_ok_and(|n| n.trim() == "lazaret-sentry")
-    };
-    Ok(all.iter().copied().find(is_sentry).ok_or("no sentry")?)
 }
 
 /// Exit 125, one line, and all of them gone.
 fn ends_with_one_line(child: std::process::Child, all: &[u32]) -> Result<(), Failed> {
-    let o = finish(child, Duration::from_secs(15));
+    let o = finish(child, LIMIT);
     if o.code() != Some(125) || o.err().lines().count() != 1 {
         return Err(fail("exit 125 and one line", &o));
     }
@@ -110,7 +102,7 @@ fn ends_with_one_line(child: std::process::Child, all: &[u32]) -> Result<(), Fai
 
 /// SIGTSTP stops program and launcher, SIGCONT continues both.
 fn stops_and_continues(c: &Ctx) -> Result<(), Failed> {
-    let script = "echo ready; sleep 0.5; echo on; exit 3";
+    let script = "echo ready; read line; echo on; exit 3";
     let mut child = start(&mut command(Place::Inside(c.platform), c.who, &[], &shell(script)));
     wait_ready(&mut child)?;
     let pid = child.id();
@@ -119,10 +111,10 @@ fn stops_and_continues(c: &Ctx) -> Result<(), Failed> {
             .is_ok_and(|s| s.rsplit_once(") ").is_some_and(|(_, r)| r.starts_with('T')))
     };
     unsafe { libc::kill(pid as i32, libc::SIGTSTP) };
-    let was = until(Duration::from_secs(5), stopped);
-    std::thread::sleep(Duration::from_millis(700));
+    let was = until(LIMIT, stopped);
+    std::io::Write::write_all(&mut child.stdin.take().ok_or("no stdin")?, b"go\n")?;
     unsafe { libc::kill(pid as i32, libc::SIGCONT) };
-    let o = finish(child, Duration::from_secs(10));
+    let o = finish(child, LIMIT);
     if !was {
         return Err(fail("stopped", &o));
     }
@@ -161,7 +153,7 @@ fn bombs_are_bounded(c: &Ctx) -> Result<(), Failed> {
         ));
         wait_ready(&mut child)?;
         let all = family(child.id());
-        let o = finish(child, Duration::from_secs(30));
+        let o = finish(child, LIMIT);
         let made: usize =
             o.out().trim().strip_prefix("EAGAIN after ").and_then(|n| n.parse().ok()).unwrap_or(0);
         if o.code() != Some(0) || !(100..150).contains(&made) {
@@ -239,7 +231,7 @@ fn ends_by_death_of(c: &Ctx, victim: &str, script: &str) -> Result<(), Failed> {
         return Err(format!("no process named {victim} among {}", all.len()).into());
     };
     unsafe { libc::kill(t as i32, libc::SIGKILL) };
-    let o = finish(child, Duration::from_secs(10));
+    let o = finish(child, LIMIT);
     if o.status.is_none() {
         return Err(format!("SIGKILL of {victim} does not end the launcher").into());
     }
@@ -255,11 +247,12 @@ fn orphans_end_with_the_program(c: &Ctx) -> Result<(), Failed> {
         Place::Inside(c.platform),
         c.who,
         &[],
-        &shell("sleep 1000 >/dev/null 2>&1 & echo ready; sleep 0.3; exit 4"),
+        &shell("sleep 1000 >/dev/null 2>&1 & echo ready; read line; exit 4"),
     ));
     wait_ready(&mut child)?;
     let all = family(child.id());
-    let o = finish(child, Duration::from_secs(10));
+    drop(child.stdin.take());
+    let o = finish(child, LIMIT);
     if o.code() != Some(4) {
         return Err(fail("exit 4", &o));
     }

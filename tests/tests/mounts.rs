@@ -131,7 +131,7 @@ const PROGRAMS: [(&str, &str, &str); 11] = [
     ),
     (
         "nsenter",
-        "unshare -u sh -c 'hostname port; sleep 100' & sleep 0.3; nsenter -t $! -u uname -n; kill $!",
+        "mount -t tmpfs x /mnt; mkfifo /mnt/up; unshare -u sh -c 'hostname port; echo >/mnt/up; exec sleep 100' & read up </mnt/up; nsenter -t $! -u uname -n; kill $!",
         "port",
     ),
     (
@@ -156,7 +156,7 @@ const PROGRAMS: [(&str, &str, &str); 11] = [
     ),
     (
         "nsenter_pids",
-        "unshare -p -f --mount-proc sleep 20 & sleep 0.3; p=$(pgrep -f -n 'sleep 20'); nsenter -t $p -p -m sh -c 'echo $$; ps ax -o comm= | sort | head -3' | tr '\n' ' '; kill -9 $p",
+        "mount -t tmpfs x /mnt; mkfifo /mnt/up; unshare -p -f --mount-proc sh -c 'echo >/mnt/up; exec sleep 100' & read up </mnt/up; p=$(ps -o pid= --ppid $!); nsenter -t $p -p -m sh -c 'echo $$; ps ax -o comm= | sort | head -3' | tr '\n' ' '; kill -9 $p",
         "2 head ps sh",
     ),
 ];

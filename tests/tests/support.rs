@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The ordinary user that tests run as when they are started by root.
@@ -86,7 +86,7 @@ pub fn unusable(platform: &'static str) -> Option<String> {
         return Some("no lazaret binary (set LAZARET_BIN or build it)".into());
     }
     let mut c = command(Place::Inside(platform), Who::Caller, &[], &["/bin/true"]);
-    let out = run(&mut c, Duration::from_secs(20), b"");
+    let out = run(&mut c, LIMIT, b"");
     (out.code() != Some(0)).then(|| format!("`do --platform {platform} /bin/true` gives {}", out.brief()))
 }
 
@@ -156,13 +156,24 @@ impl Output {
     }
 }
 
-fn drain(from: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+/// When a program last said something.
+type Heard = Arc<Mutex<Instant>>;
+
+fn drain(from: Option<impl Read + Send + 'static>, heard: &Heard) -> std::thread::JoinHandle<Vec<u8>> {
+    let heard = heard.clone();
     std::thread::spawn(move || {
-        let mut v = Vec::new();
-        if let Some(mut f) = from {
-            let _ = f.read_to_end(&mut v);
+        let mut all = Vec::new();
+        let mut bytes = [0u8; 65536];
+        let Some(mut from) = from else { return all };
+        loop {
+            match from.read(&mut bytes) {
+                Ok(0) => return all,
+                Ok(n) => all.extend_from_slice(&bytes[..n]),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return all,
+            }
+            *heard.lock().expect("a time") = Instant::now();
         }
-        v
     })
 }
 
@@ -213,14 +224,28 @@ pub fn run(c: &mut Command, limit: Duration, input: &[u8]) -> Output {
 }
 
 /// Waits for a child of [`start`].
-pub fn finish(mut child: Child, limit: Duration) -> Output {
+pub fn finish(child: Child, limit: Duration) -> Output {
     let begin = Instant::now();
-    let (o, e) = (drain(child.stdout.take()), drain(child.stderr.take()));
+    ends(child, |_| begin.elapsed() > limit)
+}
+
+/// Runs `c`, and kills its process group when it says nothing for so long.
+pub fn run_while_it_speaks(c: &mut Command, limit: Duration) -> Output {
+    let mut child = start(c);
+    drop(child.stdin.take());
+    ends(child, |heard| heard.elapsed() > limit)
+}
+
+/// Waits for a child's end, or until it is `late`, which is told when the child last said something.
+fn ends(mut child: Child, late: impl Fn(Instant) -> bool) -> Output {
+    let begin = Instant::now();
+    let heard = Arc::new(Mutex::new(begin));
+    let (o, e) = (drain(child.stdout.take(), &heard), drain(child.stderr.take(), &heard));
     let mut pause = Duration::from_millis(1);
     let status = loop {
         match child.try_wait().expect("wait") {
             Some(s) => break Some(s),
-            None if begin.elapsed() > limit => {
+            None if late(*heard.lock().expect("a time")) => {
                 unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
                 let _ = child.wait();
                 break None;
@@ -258,6 +283,27 @@ pub fn family(launcher: u32) -> Vec<u32> {
     }
     found.retain(|p| all.iter().any(|(q, _)| q == p));
     found
+}
+
+/// The sentry that `launcher` made.
+pub fn sentry_of(launcher: u32) -> Result<u32, Failed> {
+    let named = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "lazaret-sentry\n")
+    };
+    family(launcher).into_iter().find(named).ok_or("no sentry".into())
+}
+
+/// Sends `signal` to a process, and returns when it has taken it: equal ones that are pending are one.
+pub fn signal_taken(pid: u32, signal: i32) -> Result<(), Failed> {
+    // SAFETY: kill(2) has no memory to misuse.
+    unsafe { libc::kill(pid as i32, signal) };
+    let pending = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let masks = status.lines().filter_map(|l| l.strip_prefix("SigPnd:").or(l.strip_prefix("ShdPnd:")));
+        let mut masks = masks.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap_or(0));
+        masks.any(|mask| mask & 1 << (signal - 1) != 0)
+    };
+    if until(LIMIT, || !pending()) { Ok(()) } else { Err(format!("signal {signal} is not taken").into()) }
 }
 
 /// The members of `pids` that are alive.
@@ -406,20 +452,16 @@ pub fn expect(o: &Output, code: i32, out: &str) -> Result<(), Failed> {
     }
 }
 
-/// A host directory the test's user may write to; gone when dropped.
 /// Reads the line `ready` from a child.
-pub fn wait_ready(child: &mut std::process::Child) -> Result<(), Failed> {
-    use std::io::Read;
+pub fn wait_ready(child: &mut Child) -> Result<(), Failed> {
     let fd = child.stdout.as_mut().ok_or("no stdout")?;
     let mut got = Vec::new();
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
     while !got.ends_with(b"ready\n") {
         let mut p =
             libc::pollfd { fd: std::os::fd::AsRawFd::as_raw_fd(fd), events: libc::POLLIN, revents: 0 };
         let mut b = [0u8; 1];
-        if begin.elapsed() > Duration::from_secs(10)
-            || (unsafe { libc::poll(&mut p, 1, 1000) } == 1 && fd.read(&mut b)? == 0)
-        {
+        if begin.elapsed() > LIMIT || (unsafe { libc::poll(&mut p, 1, 1000) } == 1 && fd.read(&mut b)? == 0) {
             unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
             let _ = child.wait();
             return Err(format!("never ready: {:?}", String::from_utf8_lossy(&got)).into());
@@ -464,9 +506,9 @@ pub fn same(c: &Ctx, text: &str, limit: Duration) -> Result<(), Failed> {
     if bad.is_empty() { Ok(()) } else { Err(bad.into()) }
 }
 
-/// All of these processes end soon.
+/// All of these processes end.
 pub fn all_end(all: &[u32]) -> Result<(), Failed> {
-    if until(Duration::from_secs(5), || alive(all).is_empty()) {
+    if until(LIMIT, || alive(all).is_empty()) {
         return Ok(());
     }
     let left = alive(all);
@@ -492,7 +534,7 @@ pub fn holdings(pid: u32) -> [u64; 3] {
 pub fn settled(pid: u32) -> [u64; 3] {
     let mut last = holdings(pid);
     for _ in 0..33 {
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(300));
         let now = holdings(pid);
         if now == last {
             break;
@@ -502,6 +544,34 @@ pub fn settled(pid: u32) -> [u64; 3] {
     last
 }
 
+/// Most rounds that [`steady`] asks for.
+const ROUNDS: usize = 8;
+
+/// What a process holds does not grow: neither memory nor descriptors nor threads. What is leaked is more after every
+/// round; what is kept for reuse, up to a bound, is not, whatever the bound is and however fast it is reached. So `round` is done until one
+/// has left no more than the one before, of each kind, and at least `least` times. What it held after each round.
+pub fn steady(
+    pid: u32,
+    least: usize,
+    mut round: impl FnMut() -> Result<(), Failed>,
+) -> Result<Vec<[u64; 3]>, Failed> {
+    let mut looks = vec![settled(pid)];
+    let mut grows = [true; 3];
+    while looks.len() <= least || grows.contains(&true) {
+        if looks.len() > ROUNDS.max(least) {
+            return Err(format!("KiB, descriptors, threads are more after each round: {looks:?}").into());
+        }
+        round()?;
+        let (now, before) = (settled(pid), looks[looks.len() - 1]);
+        for (grows, (now, before)) in grows.iter_mut().zip(now.iter().zip(before)) {
+            *grows &= *now > before;
+        }
+        looks.push(now);
+    }
+    Ok(looks)
+}
+
+/// A host directory the test's user may write to; gone when dropped.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {

@@ -8,13 +8,10 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use support::{
-    ORDINARY, Place, Who, all_end, bins, command, expectations, family, listed, present, until, weigh,
+    LIMIT, ORDINARY, Place, Who, all_end, bins, command, expectations, family, listed, present, until, weigh,
 };
-
-/// How long a session may take.
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// What is done when something is seen.
 #[derive(Clone, Copy)]
@@ -48,21 +45,29 @@ use Run::{Alone, InShell};
 
 const BASH: &[&str] = &["/bin/bash", "--norc", "--noprofile", "-i"];
 
+// What is interrupted reads: a shell that has just forked has its signals no longer, and its child not yet.
+
+/// $JOB: a program that says when it is in the foreground of its terminal, in the background, and in the foreground again.
+const JOB: &str = "front() { read _ _ _ _ own _ _ front _ </proc/$$/stat; [ $own = $front ]; }; \
+    echo in front; while front; do sleep 0.01; done; echo in back; until front; do sleep 0.01; done; echo again; read end";
+
 const SESSIONS: &[Session] = &[
     Session {
         name: "jobs_inside",
         needs: "bash",
         run: Alone(BASH),
         steps: &[
-            ("$ ", Type("sleep 100\n")),
-            ("sleep 100\n", Type("\x1a")),
-            ("Stopped", Type("bg; jobs\n")),
+            ("$ ", Type("sh -c \"$JOB\"\n")),
+            ("in front\n", Type("\x1a")),
+            ("Stopped", Type("bg\n")),
+            ("in back\n", Type("jobs\n")),
             ("Running", Type("fg\n")),
-            ("sleep 100\n", Type("\x03")),
+            ("again\n", Type("\x03")),
             ("$ ", Type("echo st $?\n")),
             ("st 130\n", Type("cat &\n")),
-            ("[1]", Type("\n")),
-            ("Stopped", Type("kill %1; sleep 0.5\n")),
+            // The shell tells of a stop and of an end when it is next asked.
+            ("[1]", Type("until jobs | grep -q Stop; do sleep 0.01; done\n")),
+            ("Stopped", Type("kill %1; while kill -0 $! 2>/dev/null; do :; done\n")),
             ("Terminated", Type("exit 4\n")),
         ],
         status: 4,
@@ -81,7 +86,7 @@ const SESSIONS: &[Session] = &[
     Session {
         name: "stopped_from_outside",
         needs: "bash",
-        run: InShell("sh -c 'echo up; read a; echo got $a; sleep 100'"),
+        run: InShell("sh -c 'echo up; read a; echo got $a; read b'"),
         steps: &[
             ("$ ", Type("CMD\n")),
             ("up\n", Type("\x1a")),
@@ -102,11 +107,13 @@ const SESSIONS: &[Session] = &[
         steps: &[
             ("$ ", Type("CMD &\n")),
             // The shell tells of the stop at once or when it is next asked.
-            ("[1]", Type("sleep 1; echo sle\"\"pt\n")),
-            ("slept\n", Type("jobs\n")),
+            ("[1]", Type("until jobs | grep -q Stop; do sleep 0.01; done; echo the\"\"re\n")),
+            ("there\n", Type("jobs\n")),
             ("Stopped", Type("echo no\"\"w; fg\n")),
             ("now\n", Type("hello\n")),
-            ("hello\nhello\n", Type("\x04")),
+            // Its echo may come before what fg says.
+            ("hello\n", Type("")),
+            ("hello\n", Type("\x04")),
             ("$ ", Type("exit 6\n")),
         ],
         status: 6,
@@ -119,7 +126,9 @@ const SESSIONS: &[Session] = &[
             ("$ ", Type("CMD &\n")),
             ("[1]", Type("fg\n")),
             ("ready\n", Type("hello\n")),
-            ("hello\nhello\n", Type("\x04")),
+            // Its echo may come before what fg says.
+            ("hello\n", Type("")),
+            ("hello\n", Type("\x04")),
             ("$ ", Type("exit 7\n")),
         ],
         status: 7,
@@ -145,7 +154,7 @@ const SESSIONS: &[Session] = &[
     Session {
         name: "interrupt",
         needs: "sh",
-        run: Alone(&["/bin/sh", "-c", "echo go; sleep 100"]),
+        run: Alone(&["/bin/sh", "-c", "echo go; read end"]),
         steps: &[("go\n", Type("\x03"))],
         status: 130,
     },
@@ -252,17 +261,32 @@ fn quoted(argv: &[String]) -> String {
     argv.iter().map(|a| format!("'{}'", a.replace('\'', "'\\''"))).collect::<Vec<_>>().join(" ")
 }
 
+/// A new terminal of 33x99. Sessions run beside each other: none of their programs may keep the terminal of another.
+fn pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    let size = libc::winsize { ws_row: 33, ws_col: 99, ws_xpixel: 0, ws_ypixel: 0 };
+    let made = |fd: i32| match fd {
+        -1 => Err(std::io::Error::last_os_error()),
+        // SAFETY: it is new, and nobody else's.
+        fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+    };
+    // SAFETY: there is no memory to misuse.
+    let master = made(unsafe { libc::posix_openpt(flags) })?;
+    let fd = master.as_raw_fd();
+    // SAFETY: the calls take a descriptor, numbers and a size that is there.
+    let slave = unsafe {
+        libc::unlockpt(fd);
+        libc::ioctl(fd, libc::TIOCSWINSZ, &size);
+        libc::ioctl(fd, libc::TIOCGPTPEER, flags)
+    };
+    Ok((master, made(slave)?))
+}
+
 /// Starts a session's command on a new terminal of 33x99.
 fn start(session: &Session, place: Place, who: Who) -> Result<(Child, std::fs::File, String), Failed> {
-    let (mut m, mut s) = (-1, -1);
-    let size = libc::winsize { ws_row: 33, ws_col: 99, ws_xpixel: 0, ws_ypixel: 0 };
-    if unsafe { libc::openpty(&mut m, &mut s, std::ptr::null_mut(), std::ptr::null(), &size) } != 0 {
-        return Err("openpty".into());
-    }
-    let (master, slave) = unsafe { (OwnedFd::from_raw_fd(m), OwnedFd::from_raw_fd(s)) };
-    unsafe { libc::fcntl(m, libc::F_SETFD, libc::FD_CLOEXEC) };
+    let (master, slave) = pair()?;
     if who == Who::Ordinary {
-        unsafe { libc::fchown(s, ORDINARY, ORDINARY) };
+        unsafe { libc::fchown(slave.as_raw_fd(), ORDINARY, ORDINARY) };
     }
     let (mut cmd, typed) = match &session.run {
         Alone(argv) => (command(place, who, &[], argv), String::new()),
@@ -275,7 +299,7 @@ fn start(session: &Session, place: Place, who: Who) -> Result<(Child, std::fs::F
             (command(Place::Native, who, &[], BASH), quoted(&argv))
         }
     };
-    cmd.env("TERM", "xterm").env("PS1", "$ ").env("HISTFILE", "/dev/null");
+    cmd.env("TERM", "xterm").env("PS1", "$ ").env("HISTFILE", "/dev/null").env("JOB", JOB);
     cmd.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave);
     unsafe {
         cmd.pre_exec(|| {
@@ -301,8 +325,6 @@ fn play(session: &Session, place: Place, who: Who) -> Result<Outcome, Failed> {
             && let Some(at) = got[seen..].find(wait)
         {
             seen += at + wait.len();
-            // A person would not be faster either: a program that has just written may not have set its modes yet.
-            std::thread::sleep(Duration::from_millis(150));
             match act {
                 Type(text) => master.write_all(text.replace("CMD", &cmd).as_bytes())?,
                 Size(rows, cols) => {
@@ -363,7 +385,7 @@ fn hangup(place: Place, who: Who) -> Result<(), Failed> {
     let all = family(child.id());
     drop(master);
     let mut status = None;
-    let ended = until(Duration::from_secs(5), || {
+    let ended = until(LIMIT, || {
         status = child.try_wait().ok().flatten();
         status.is_some()
     });
