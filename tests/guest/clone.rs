@@ -128,7 +128,7 @@ fn go_thread() {
             sleep_ms(1);
         }
         // It ends without a word: its stack must outlive it.
-        sleep_ms(20);
+        std::mem::forget(stack);
     });
 }
 
@@ -295,7 +295,7 @@ fn thread_pidfd() {
         // SAFETY: a variable of this function, which the kernel wrote.
         let fd = unsafe { (&raw const fd).read_volatile() };
         let mut p = pollfd { fd, events: POLLIN, revents: 0 };
-        eq(sys!(SYS_poll, &mut p, 1, 2000), 1);
+        eq(sys!(SYS_poll, &mut p, 1, -1), 1);
         check(p.revents & POLLIN != 0, "it says that the thread ended");
         eq(count.load(SeqCst), 1);
     });
@@ -517,11 +517,11 @@ fn pidfd_of_a_thread() {
         err(sys!(SYS_pidfd_send_signal, fd, SIGUSR1, 0, 8), EINVAL);
         err(sys!(SYS_pidfd_open, 99_999_999, THREAD_FD), ESRCH);
         err(sys!(SYS_pidfd_open, own, 1), EINVAL);
-        let p = pipe_pair();
+        let (p, end) = (pipe_pair(), pipe_pair());
         let thread = std::thread::spawn(move || {
             let tid = sys!(SYS_gettid);
             sys!(SYS_write, p[1], &tid, 8);
-            sleep_ms(60);
+            sys!(SYS_read, end[0], &mut [0u8; 1], 1);
         });
         let mut tid = 0i64;
         eq(sys!(SYS_read, p[0], &mut tid, 8), 8);
@@ -530,7 +530,8 @@ fn pidfd_of_a_thread() {
         let mut p = pollfd { fd, events: POLLIN, revents: 0 };
         eq(sys!(SYS_poll, &mut p, 1, 0), 0);
         eq(sys!(SYS_pidfd_send_signal, fd, 0, 0, 0), 0);
-        eq(sys!(SYS_poll, &mut p, 1, 2000), 1);
+        eq(sys!(SYS_write, end[1], b"x", 1), 1);
+        eq(sys!(SYS_poll, &mut p, 1, -1), 1);
         thread.join().expect("no panic");
         err(sys!(SYS_pidfd_send_signal, fd, SIGUSR1, 0, 0), ESRCH);
     });

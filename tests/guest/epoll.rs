@@ -2,6 +2,7 @@
 
 use guest_tests::*;
 use libc::*;
+use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 
 cases![
     levels_and_edges, one_shot, exclusive_rules, exclusive_wakes_one, wakeup_flag, loops, nests, closed_ones, hangup_of_a_half, errors, listener,
@@ -88,20 +89,23 @@ fn exclusive_wakes_one() {
     let p = pipe_pair();
     let eps: Vec<i32> = (0..4).map(|_| epoll()).collect();
     eps.iter().for_each(|ep| eq(add(*ep, p[0], EPOLLIN | EPOLLEXCLUSIVE), 0));
-    let woken = std::sync::atomic::AtomicI32::new(0);
-    std::thread::scope(|scope| {
-        for ep in &eps {
-            scope.spawn(|| {
-                if !wait(*ep, 300).is_empty() {
-                    woken.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                    take(p[0]);
-                }
-            });
-        }
-        sleep_ms(100);
+    static WOKEN: AtomicI32 = AtomicI32::new(0);
+    let waits = |ep: i32| {
+        blocked(move || {
+            eq(wait(ep, -1).len(), 1);
+            WOKEN.fetch_add(1, SeqCst);
+            take(p[0]);
+        })
+    };
+    let all: Vec<_> = eps.iter().map(|ep| waits(*ep)).collect();
+    // One more for each byte, and then no others.
+    for n in 1..=4 {
         put(p[1]);
-    });
-    eq(woken.into_inner(), 1);
+        until("one more wakes", || WOKEN.load(SeqCst) >= n && ready(p[0], POLLIN) == 0);
+        sleep_ms(20);
+        eq(WOKEN.load(SeqCst), n);
+    }
+    all.into_iter().for_each(|thread| thread.join().expect("no panic"));
     shut(eps.into_iter().chain(p));
 }
 

@@ -219,11 +219,11 @@ fn memory_is_new() {
 
 fn from_thread() {
     let pid = child(|| {
-        std::thread::spawn(|| sleep_ms(10_000));
+        std::thread::spawn(forever);
         std::thread::spawn(|| {
             sys!(SYS_execve, c"/bin/sh", &[c"sh".as_ptr(), c"-c".as_ptr(), c"exit 12".as_ptr(), std::ptr::null()], &[0usize]);
         });
-        sleep_ms(10_000);
+        forever();
         1
     });
     // The thread that execs becomes the process.
@@ -284,13 +284,10 @@ fn running_is_busy() {
     let t = Tmp::new();
     let p = program(&t, "p", &std::fs::read("/bin/sleep").unwrap());
     let (go, pid) = (pipe_pair(), child(|| {
-        sys!(SYS_execve, p, &[p.as_ptr() as usize, c"5".as_ptr() as usize, 0], &[0usize]);
+        sys!(SYS_execve, p, &[p.as_ptr() as usize, c"100".as_ptr() as usize, 0], &[0usize]);
         1
     }));
-    while std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|l| l.to_str() != p.to_str().ok()) {
-        sleep_ms(2);
-    }
-    sleep_ms(50);
+    until("it runs", || std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|l| l.to_str() == p.to_str().ok()));
     for flags in [O_WRONLY, O_RDWR, O_WRONLY | O_APPEND, O_RDONLY | O_TRUNC] {
         err(t.open("p", flags), ETXTBSY);
     }

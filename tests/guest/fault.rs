@@ -72,7 +72,7 @@ fn send(fd: i32, data: &[u8]) {
 /// Waits for the data: over TCP it may take a moment.
 fn come(fd: i32) {
     let mut p = pollfd { fd, events: POLLIN, revents: 0 };
-    eq(sys!(SYS_poll, &mut p, 1, 1000), 1);
+    eq(sys!(SYS_poll, &mut p, 1, -1), 1);
 }
 
 fn stream(p: [i32; 2]) {

@@ -250,7 +250,7 @@ fn lock_deadlock() {
         i32::from(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 0, 1)) != 0)
     });
     eq(sys!(SYS_read, ready[0], &mut [0u8; 1], 1), 1);
-    sleep_ms(30);
+    until_child_asleep(pid.into());
     err(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 1, 1)), EDEADLK);
     ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_UNLCK, 0, 1)));
     exits(pid, 0);
@@ -313,12 +313,10 @@ fn lock_wait_ends() {
         let pid = holder(&t, |fd| {
             sleep_ms(20);
             end(fd, &t);
-            sleep_ms(2000);
-            0
+            forever()
         });
-        let begin = now_ms();
+        // The release alone, long before the child's end.
         ok(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 0, 0)));
-        check(now_ms() - begin < 1500, "it waited for the release alone");
         ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_UNLCK, 0, 0)));
         sys!(SYS_kill, pid, SIGKILL);
         reap(pid);
@@ -329,10 +327,7 @@ fn lock_wait_ends() {
 fn lock_wait_interrupted() {
     let t = Tmp::new();
     let fd = t.file("f", b"0123456789");
-    let pid = holder(&t, |_| {
-        sleep_ms(5000);
-        0
-    });
+    let pid = holder(&t, |_| forever());
     for (cmd, flags) in [(F_SETLKW, 0), (F_OFD_SETLKW, 0)] {
         let _on = sig::on(SIGUSR1, flags);
         let s = sig::later(SIGUSR1, 20);
@@ -341,15 +336,10 @@ fn lock_wait_interrupted() {
     }
     // With SA_RESTART it waits on.
     let _on = sig::on(SIGUSR1, SA_RESTART);
-    let s = sig::later(SIGUSR1, 20);
-    let k = std::thread::spawn(move || {
-        sleep_ms(60);
-        sys!(SYS_kill, pid, SIGKILL);
-    });
+    let killer = sig::later_and(SIGUSR1, move || _ = sys!(SYS_kill, pid, SIGKILL));
     eq(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 0, 1)), 0);
     eq(sig::hits(), 1);
-    s.join().unwrap();
-    k.join().unwrap();
+    killer.join().unwrap();
     reap(pid);
     shut([fd]);
 }
@@ -392,7 +382,7 @@ fn lock_deadlock_of_three() {
         0
     });
     eq(sys!(SYS_read, ready[0], &mut [0u8; 1], 1), 1);
-    sleep_ms(40);
+    [a, b].into_iter().for_each(|pid| until_child_asleep(pid.into()));
     err(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_WRLCK, 1, 1)), EDEADLK);
     // Descriptions are not looked at: this one would wait.
     err(sys!(SYS_fcntl, fd, F_OFD_SETLK, &lk(F_WRLCK, 1, 1)), EAGAIN);
@@ -428,11 +418,12 @@ fn lock_exec_closes() {
     for cloexec in [false, true] {
         let pid = holder(&t, |fd| {
             sys!(SYS_fcntl, fd, F_SETFD, i32::from(cloexec));
-            let argv = [c"sleep".as_ptr() as usize, c"5".as_ptr() as usize, 0];
+            let argv = [c"sleep".as_ptr() as usize, c"100".as_ptr() as usize, 0];
             sys!(SYS_execve, c"/bin/sleep", &argv, &[0usize]);
             1
         });
-        sleep_ms(150);
+        until("another program", || std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"sleep\n"));
+        until_child_asleep(pid.into());
         eq(seen(&t, 0, 1).0, if cloexec { F_UNLCK } else { F_WRLCK });
         sys!(SYS_kill, pid, SIGKILL);
         killed_by(pid, SIGKILL);
@@ -497,12 +488,10 @@ fn lock_downgrade_wakes() {
     let pid = holder(&t, |fd| {
         sleep_ms(20);
         ok(sys!(SYS_fcntl, fd, F_SETLK, &lk(F_RDLCK, 0, 1)));
-        sleep_ms(2000);
-        0
+        forever()
     });
-    let begin = now_ms();
+    // A shared lock lets others in.
     ok(sys!(SYS_fcntl, fd, F_SETLKW, &lk(F_RDLCK, 0, 0)));
-    check(now_ms() - begin < 1500, "a shared lock lets others in");
     sys!(SYS_kill, pid, SIGKILL);
     reap(pid);
     shut([fd]);

@@ -89,11 +89,7 @@ fn sigio_on_pipe() {
     ok(sys!(SYS_fcntl, p[0], F_SETFL, O_ASYNC));
     let _on = sig::on(SIGIO, 0);
     eq(sys!(SYS_write, p[1], b"x", 1), 1);
-    let begin = now_ms();
-    while sig::hits() == 0 && now_ms() - begin < 1000 {
-        sleep_ms(1);
-    }
-    check(sig::hits() > 0, "SIGIO came");
+    until("SIGIO comes", || sig::hits() > 0);
     ok(sys!(SYS_fcntl, p[0], F_SETFL, 0));
     shut(p);
 }

@@ -246,7 +246,7 @@ fn inotify_poll() {
     let mut p = pollfd { fd, events: POLLIN, revents: 0 };
     eq(sys!(SYS_poll, &mut p, 1, 0), 0);
     shut([t.file("x", b"")]);
-    eq(sys!(SYS_poll, &mut p, 1, 1000), 1);
+    eq(sys!(SYS_poll, &mut p, 1, -1), 1);
     err(sys!(SYS_read, fd, &mut [0u8; 8], 8), EINVAL);
     shut([fd]);
 }
@@ -349,7 +349,7 @@ fn proc_other_process() {
     });
     let s = text(&format!("/proc/{pid}/status"));
     eq(field(&s, "PPid:"), sys!(SYS_getpid).to_string());
-    sleep_ms(5);
+    until_child_asleep(pid.into());
     check(field(&text(&format!("/proc/{pid}/status")), "State:").starts_with('S'), "it sleeps");
     check(std::fs::read_dir("/proc").unwrap().flatten().any(|e| e.file_name() == *pid.to_string()), "listed");
     sys!(SYS_write, p[1], b"x", 1);
@@ -507,10 +507,7 @@ fn process_vm() {
     let v = [1u8, 2, 3, 4];
     let mut b = [0u8; 4];
     let (l, r) = ([b.as_mut_ptr() as usize, 4], [v.as_ptr() as usize, 4]);
-    let pid = child(|| {
-        sleep_ms(2000);
-        0
-    });
+    let pid = child(forever);
     eq(sys!(SYS_process_vm_readv, pid, &l, 1, &r, 1, 0), 4);
     eq(b, v);
     b = [9, 8, 7, 6];
@@ -531,8 +528,7 @@ fn kcmp_or_pidfd_getfd() {
     let pid = child(|| {
         sys!(SYS_dup2, p[1], 300);
         sys!(SYS_write, p[1], b"r", 1);
-        sleep_ms(2000);
-        0
+        forever()
     });
     let mut b = [0u8; 4];
     eq(sys!(SYS_read, p[0], &mut b, 4), 1);

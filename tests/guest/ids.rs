@@ -88,10 +88,7 @@ fn pgid_basic() {
         ok(sys!(SYS_setpgid, 0, 0));
         let me = sys!(SYS_getpid);
         eq((sys!(SYS_getpgrp), sys!(SYS_getpgid, 0)), (me, me));
-        let pid = child(|| {
-            sleep_ms(3000);
-            0
-        });
+        let pid = child(forever);
         eq(sys!(SYS_getpgid, pid), me);
         ok(sys!(SYS_setpgid, pid, pid));
         eq(sys!(SYS_getpgid, pid), i64::from(pid));
@@ -214,10 +211,7 @@ fn rlimit_inherited() {
 }
 
 fn prlimit_other() {
-    let pid = child(|| {
-        sleep_ms(3000);
-        0
-    });
+    let pid = child(forever);
     let mut l = [0u64; 2];
     ok(sys!(SYS_prlimit64, pid, RLIMIT_NOFILE, 0, &mut l));
     sys!(SYS_kill, pid, SIGKILL);

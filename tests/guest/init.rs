@@ -213,10 +213,7 @@ fn setpriority_tries_all() {
         exits(
             child(|| {
                 sys!(SYS_setresuid, 64322, 64322, 64322);
-                let pid = child(|| {
-                    sleep_ms(10_000);
-                    0
-                });
+                let pid = child(forever);
                 let r = sys!(SYS_setpriority, PRIO_PGRP, group, 9);
                 let own = sys!(SYS_getpriority, PRIO_PROCESS, pid);
                 sys!(SYS_kill, pid, SIGKILL);

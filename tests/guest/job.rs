@@ -203,10 +203,7 @@ fn fork_inherits_it() {
 
 fn group_and_session() {
     session(|_, t, _| {
-        let pid = own_group(|| {
-            sleep_ms(3000);
-            0
-        });
+        let pid = own_group(forever);
         ok(sys!(SYS_ioctl, t, TIOCSPGRP, &pid));
         eq(tpgid(t), pid);
         eq(unsafe { tcgetpgrp(t) }, pid);
@@ -227,10 +224,9 @@ fn group_errors() {
         err(sys!(SYS_ioctl, t, TIOCGPGRP, bad()), EFAULT);
         let other = child(|| {
             ok(sys!(SYS_setsid));
-            sleep_ms(3000);
-            0
+            forever()
         });
-        sleep_ms(50);
+        until("a session of its own", || sys!(SYS_getsid, other) == i64::from(other));
         err(sys!(SYS_ioctl, t, TIOCSPGRP, &other), EPERM);
         kill_off(other);
         // Not the caller's terminal.
@@ -261,28 +257,19 @@ fn group_by_master() {
 
 fn interrupt_goes_to_foreground() {
     session(|m, t, _| {
-        let fore = own_group(|| {
-            sleep_ms(5000);
-            0
-        });
+        let fore = own_group(forever);
         ok(sys!(SYS_ioctl, t, TIOCSPGRP, &fore));
         put(m, b"\x03");
         killed_by(fore, SIGINT);
         reads(m, b"^C");
-        let fore = own_group(|| {
-            sleep_ms(5000);
-            0
-        });
+        let fore = own_group(forever);
         handle(SIGTTOU, SIG_IGN, 0);
         ok(sys!(SYS_ioctl, t, TIOCSPGRP, &fore));
         put(m, b"\x1c");
         let s = reap(fore);
         eq((WIFSIGNALED(s), WTERMSIG(s)), (true, SIGQUIT));
         // TIOCSIG
-        let fore = own_group(|| {
-            sleep_ms(5000);
-            0
-        });
+        let fore = own_group(forever);
         ok(sys!(SYS_ioctl, t, TIOCSPGRP, &fore));
         ok(sys!(SYS_ioctl, m, 0x4004_5436u64, SIGINT));
         killed_by(fore, SIGINT);
@@ -458,12 +445,12 @@ fn leader_exit(foreground: bool) -> i32 {
         let member = own_group(|| {
             handle(SIGHUP, sig::count as *const () as usize, 0);
             sys!(SYS_write, p[1], b"r", 1);
-            for _ in 0..40 {
-                if sig::hits() > 0 {
-                    break;
-                }
-                sleep_ms(10);
+            if foreground {
+                until("the signal", || sig::hits() > 0);
+            } else {
+                sleep_ms(400);
             }
+            until("the terminal is gone", || sys!(SYS_openat, AT_FDCWD, c"/dev/tty", O_RDWR, 0) < 0);
             let none = sys!(SYS_openat, AT_FDCWD, c"/dev/tty", O_RDWR, 0) == -i64::from(ENXIO);
             sys!(SYS_write, p[1], &[sig::hits() as u8, u8::from(none)], 2);
             0
@@ -542,12 +529,7 @@ fn master_close_signals() {
         let t = ok(slave(n, O_RDWR)) as i32;
         handle(SIGHUP, sig::count as *const () as usize, 0);
         sys!(SYS_write, p[1], b"r", 1);
-        for _ in 0..200 {
-            if sig::hits() > 0 {
-                break;
-            }
-            sleep_ms(10);
-        }
+        until("the signal", || sig::hits() > 0);
         let none = sys!(SYS_openat, AT_FDCWD, c"/dev/tty", O_RDWR, 0) == -i64::from(ENXIO);
         i32::from(sig::hits() == 1 && none && sys!(SYS_read, t, &mut [0u8; 1], 1) == 0)
     });
@@ -570,19 +552,14 @@ fn hung_up_leader_exit() {
         let member = own_group(|| {
             shut([t]);
             handle(SIGHUP, sig::count as *const () as usize, 0);
-            for _ in 0..200 {
-                if sig::hits() > 0 {
-                    break;
-                }
-                sleep_ms(10);
-            }
+            until("the signal", || sig::hits() > 0);
             sys!(SYS_write, p[1], &[b'0' + sig::hits() as u8], 1);
             0
         });
         ok(sys!(SYS_ioctl, t, TIOCSPGRP, &member));
         sys!(SYS_write, p[1], b"r", 1);
         let mut f = pollfd { fd: t, events: 0, revents: 0 };
-        sys!(SYS_poll, &mut f, 1, 3000);
+        sys!(SYS_poll, &mut f, 1, -1);
         sleep_ms(50);
         sys!(SYS_write, p[1], b"e", 1);
         0

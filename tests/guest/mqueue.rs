@@ -134,7 +134,7 @@ fn timeouts() {
     t = [t[0] + t[1] / 1_000_000_000, t[1] % 1_000_000_000];
     let begin = now_ms();
     err(sys!(SYS_mq_timedreceive, fd, &mut b, 10, 0, &t), ETIMEDOUT);
-    check((25..2000).contains(&(now_ms() - begin)), "30 ms");
+    took(begin, 25);
     err(sys!(SYS_mq_timedreceive, fd, &mut b, 10, 0, &[1i64, 0]), ETIMEDOUT);
     err(sys!(SYS_mq_timedreceive, fd, &mut b, 10, 0, &[1i64, -1]), EINVAL);
     err(sys!(SYS_mq_timedreceive, fd, &mut b, 10, 0, bad()), EFAULT);
@@ -187,7 +187,7 @@ fn poll_ready() {
         sleep_ms(30);
         send(fd, b"y", 0) as i32
     });
-    eq(sys!(SYS_poll, &mut p, 1, 5000), 1);
+    eq(sys!(SYS_poll, &mut p, 1, -1), 1);
     exits(pid, 0);
     shut([fd]);
 }

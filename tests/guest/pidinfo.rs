@@ -90,10 +90,7 @@ fn mrelease() {
     let own = ok(sys!(SYS_pidfd_open, sys!(SYS_getpid), 0));
     err(sys!(SYS_process_mrelease, own, 1), EINVAL);
     err(sys!(SYS_process_mrelease, own, 0), EINVAL);
-    let pid = child(|| {
-        sleep_ms(10_000);
-        0
-    });
+    let pid = child(forever);
     let fd = ok(sys!(SYS_pidfd_open, pid, 0));
     err(sys!(SYS_process_mrelease, fd, 0), EINVAL);
     sys!(SYS_kill, pid, SIGKILL);
@@ -170,10 +167,7 @@ fn wait_without_blocking() {
     err(wait(WEXITED), EAGAIN);
     eq(wait(WEXITED | WNOHANG), 0);
     sys!(SYS_write, p[1], b"x", 1);
-    let end = now_ms() + 5000;
-    while wait(WEXITED | WNOWAIT) != 0 && now_ms() < end {
-        sleep_ms(1);
-    }
+    until("it ends", || wait(WEXITED | WNOWAIT) == 0);
     eq(wait(WEXITED), 0);
     err(wait(WEXITED), ECHILD);
     shut([fd as i32, p[0], p[1]]);

@@ -1,6 +1,6 @@
 //! pid_namespaces(7): numbers, init, /proc, signals, ends.
 
-use guest_tests::child::CloneArgs;
+use guest_tests::child::clone_with;
 use guest_tests::space::{alone, is_root, mount};
 use guest_tests::*;
 use libc::*;
@@ -144,6 +144,7 @@ fn init_ends_all() {
 
 fn init_and_signals() {
     alone(|| {
+        let p = pipe_pair();
         let init = as_init(|| {
             // From within: only what it has a handler for.
             for signal in [SIGKILL, SIGSTOP, SIGTERM, SIGUSR1, SIGABRT, SIGRTMIN()] {
@@ -169,12 +170,13 @@ fn init_and_signals() {
             eq(sys!(SYS_kill, -1, SIGKILL), 0);
             killed_by(pid, SIGKILL);
             err(sys!(SYS_kill, -1, SIGKILL), ESRCH);
+            eq(sys!(SYS_write, p[1], b"x", 1), 1);
             loop {
                 sys!(SYS_pause);
             }
         });
         // From above: as from within, but SIGKILL and SIGSTOP.
-        sleep_ms(100);
+        eq(sys!(SYS_read, p[0], &mut [0u8; 1], 1), 1);
         eq(sys!(SYS_kill, init, SIGTERM), 0);
         eq(sys!(SYS_kill, init, SIGSTOP), 0);
         let mut status = 0;
@@ -183,6 +185,7 @@ fn init_and_signals() {
         eq(sys!(SYS_kill, init, SIGCONT), 0);
         eq(sys!(SYS_kill, init, SIGKILL), 0);
         killed_by(init, SIGKILL);
+        shut(p);
     });
 }
 
@@ -302,11 +305,7 @@ fn signals_tell_pids() {
         let p = pipe_pair();
         let init = as_init(|| {
             let told = |from: i32| {
-                let end = now_ms() + 5000;
-                while FROM.load(SeqCst) != from {
-                    check(now_ms() < end, &format!("from {from}, not {}", FROM.load(SeqCst)));
-                    sleep_ms(1);
-                }
+                until(&format!("from {from}"), || FROM.load(SeqCst) == from);
             };
             let _chld = sig::with(SIGCHLD, note as *const () as usize, SA_SIGINFO | SA_RESTART);
             let pid = child(|| {
@@ -355,9 +354,7 @@ fn groups_and_sessions() {
                     sys!(SYS_pause);
                 }
             });
-            while sys!(SYS_getpgid, pid) != i64::from(pid) {
-                sleep_ms(1);
-            }
+            until("a group of its own", || sys!(SYS_getpgid, pid) == i64::from(pid));
             eq(sys!(SYS_kill, -pid, SIGKILL), 0);
             eq(sys!(SYS_wait4, -pid, 0, 0, 0), i64::from(pid));
         });
@@ -450,29 +447,15 @@ fn nested() {
 
 fn wanted_numbers() {
     alone(|| {
-        let clone3 = |wanted: &[i32], flags: i32| {
-            let args = CloneArgs {
-                flags: flags as u64,
-                exit_signal: SIGCHLD as u64,
-                set_tid: wanted.as_ptr() as u64,
-                set_tid_size: wanted.len() as u64,
-                ..CloneArgs::default()
-            };
-            let pid = sys!(SYS_clone3, &args, size_of::<CloneArgs>());
-            if pid == 0 {
-                child::exit_now(i32::from(getpid() != i64::from(wanted[0])));
-            }
-            pid
-        };
-        err(clone3(&[5], CLONE_NEWPID), EINVAL);
-        exits(ok(clone3(&[1], CLONE_NEWPID)) as i32, 0);
+        err(clone_with(&[5], CLONE_NEWPID), EINVAL);
+        exits(ok(clone_with(&[1], CLONE_NEWPID)) as i32, 0);
         passes(|| {
             // Given back, it can be had again.
             for _ in 0..3 {
-                exits(ok(clone3(&[77], 0)) as i32, 0);
+                exits(ok(clone_with(&[77], 0)) as i32, 0);
             }
-            err(clone3(&[1], 0), EEXIST);
-            err(clone3(&[-1], 0), EINVAL);
+            err(clone_with(&[1], 0), EEXIST);
+            err(clone_with(&[-1], 0), EINVAL);
         });
     });
 }

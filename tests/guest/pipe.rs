@@ -173,7 +173,7 @@ fn poll_timeout() {
     let p = pipe_pair();
     let begin = now_ms();
     eq(sys!(SYS_poll, &mut [pf(p[0], POLLIN)], 1, 30), 0);
-    check((29..1000).contains(&(now_ms() - begin)), "30 ms");
+    took(begin, 29);
     eq(sys!(SYS_poll, 0, 0, 10), 0);
     shut(p);
 }
@@ -201,7 +201,7 @@ fn poll_wakes() {
         0
     });
     let mut v = [pf(p[0], POLLIN)];
-    eq(sys!(SYS_poll, &mut v, 1, 3000), 1);
+    eq(sys!(SYS_poll, &mut v, 1, -1), 1);
     eq(v[0].revents, POLLIN);
     exits(pid, 0);
     shut(p);
@@ -424,7 +424,7 @@ fn epoll_timeout() {
     let e = ep();
     let begin = now_ms();
     eq(got(e, 30), vec![]);
-    check((29..1000).contains(&(now_ms() - begin)), "30 ms");
+    took(begin, 29);
     eq(sys!(SYS_epoll_pwait2, e, &mut [Ev::default()], 1, &[0i64, 5_000_000], 0, 8), 0);
     shut([e]);
 }
@@ -432,17 +432,15 @@ fn epoll_timeout() {
 fn epoll_wakes() {
     let (p, e) = (pipe_pair(), ep());
     ok(add(e, p[0], EPOLLIN | EPOLLET, 1));
-    let w = p[1];
-    let h = std::thread::spawn(move || {
-        for _ in 0..3 {
+    for _ in 0..3 {
+        let w = p[1];
+        let h = std::thread::spawn(move || {
             sleep_ms(15);
             sys!(SYS_write, w, b"x", 1);
-        }
-    });
-    for _ in 0..3 {
-        eq(got(e, 3000), vec![(IN, 1)]);
+        });
+        eq(got(e, -1), vec![(IN, 1)]);
+        h.join().unwrap();
     }
-    h.join().unwrap();
     shut([p[0], p[1], e]);
 }
 
@@ -539,7 +537,7 @@ fn timerfd_once() {
     let begin = now_ms();
     ok(sys!(SYS_timerfd_settime, fd, 0, &[0i64, 0, 0, 20_000_000], 0));
     eq(ev(fd), 1);
-    check((19..1000).contains(&(now_ms() - begin)), "20 ms");
+    took(begin, 19);
     ok(sys!(SYS_fcntl, fd, F_SETFL, O_NONBLOCK));
     err(ev(fd), EAGAIN);
     shut([fd]);
@@ -547,12 +545,13 @@ fn timerfd_once() {
 
 fn timerfd_interval() {
     let fd = tfd(TFD_NONBLOCK);
+    let begin = now_ms();
     ok(sys!(SYS_timerfd_settime, fd, 0, &[0i64, 10_000_000, 0, 10_000_000], 0));
     sleep_ms(55);
     let n = ev(fd);
-    check((4..50).contains(&n), "about five expirations");
+    check((4..=(now_ms() - begin + 1) / 10).contains(&n), "about five expirations");
     let mut v = [pf(fd, POLLIN)];
-    eq(sys!(SYS_poll, &mut v, 1, 1000), 1);
+    eq(sys!(SYS_poll, &mut v, 1, -1), 1);
     // Disarmed: nothing more.
     ok(sys!(SYS_timerfd_settime, fd, 0, &[0i64; 4], 0));
     err(ev(fd), EAGAIN);
@@ -617,7 +616,7 @@ fn signalfd_poll() {
     let mut v = [pf(fd, POLLIN)];
     eq(sys!(SYS_poll, &mut v, 1, 0), 0);
     let h = sig::later(SIGUSR1, 20);
-    eq(sys!(SYS_poll, &mut v, 1, 3000), 1);
+    eq(sys!(SYS_poll, &mut v, 1, -1), 1);
     eq(sys!(SYS_read, fd, &mut [0u32; 32], 128), 128);
     h.join().unwrap();
     // The set can be changed in place.
@@ -736,7 +735,7 @@ fn async_poll_thread() {
     let r = p[0];
     let h = std::thread::spawn(move || {
         let mut v = [pf(r, POLLIN)];
-        (sys!(SYS_poll, &mut v, 1, 3000), v[0].revents)
+        (sys!(SYS_poll, &mut v, 1, -1), v[0].revents)
     });
     sleep_ms(20);
     shut([p[1]]);

@@ -212,18 +212,14 @@ fn pidfd_of_group() {
     let p = pipe_pair();
     let leader = child(|| {
         ok(sys!(SYS_setpgid, 0, 0));
-        let second = child(|| {
-            sleep_ms(10_000);
-            0
-        });
-        sys!(SYS_write, p[1], b"x", 1);
+        let second = child(forever);
         sig::mask(SIG_BLOCK, sig::set(&[SIGUSR1]));
+        sys!(SYS_write, p[1], b"x", 1);
         killed_by(second, SIGUSR1);
         0
     });
     sys!(SYS_read, p[0], &mut [0u8; 1], 1);
     let fd = ok(sys!(SYS_pidfd_open, leader, 0));
-    sleep_ms(20);
     eq(sys!(SYS_pidfd_send_signal, fd, SIGUSR1, 0, 4), 0);
     exits(leader, 0);
     err(sys!(SYS_pidfd_send_signal, fd, 0, 0, 4), ESRCH);

@@ -426,10 +426,7 @@ fn xstate_set() {
 fn errors_without_stop() {
     let mut word = 0u64;
     // Not traced.
-    let pid = child(|| {
-        sleep_ms(3000);
-        0
-    });
+    let pid = child(forever);
     for request in [PTRACE_CONT, PTRACE_KILL, PTRACE_DETACH, PTRACE_GETREGS, PTRACE_SETOPTIONS, 0x4207, 0x9999] {
         err(pt!(r(request), pid, 0, &mut word), ESRCH);
     }
@@ -571,10 +568,7 @@ fn step_into_handler() {
 
 fn siginfo() {
     let own = sys!(SYS_getpid) as i32;
-    let pid = traced(|| {
-        sleep_ms(5000);
-        0
-    });
+    let pid = traced(forever);
     cont(pid);
     ok(sys!(SYS_kill, pid, SIGUSR1));
     eq(wait_stop(pid), SIGUSR1);
@@ -675,7 +669,7 @@ fn interrupted_call_restarts() {
     });
     to_call(pid, SYS_read);
     go(PTRACE_SYSCALL, pid, 0);
-    sleep_ms(30);
+    until_child_asleep(pid.into());
     ok(sys!(SYS_kill, pid, SIGWINCH));
     // The call's end, with the kernel's own number, then the signal, then the call again.
     eq(wait_stop(pid), ENTRY);
@@ -696,7 +690,7 @@ fn interrupted_call_restarts() {
         (sys!(SYS_read, p[0], &mut b, 1) != 77) as i32
     });
     cont(pid);
-    sleep_ms(30);
+    until_child_asleep(pid.into());
     ok(sys!(SYS_kill, pid, SIGWINCH));
     eq(wait_stop(pid), SIGWINCH);
     let mut e = regs(pid);

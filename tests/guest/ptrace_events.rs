@@ -12,10 +12,7 @@ fn errors_of_attach() {
     let own = sys!(SYS_getpid) as i32;
     err(pt!(r(PTRACE_ATTACH), own, 0, 0), EPERM);
     err(pt!(r(PTRACE_SEIZE), own, 0, 0), EPERM);
-    let pid = child(|| {
-        sleep_ms(3000);
-        0
-    });
+    let pid = child(forever);
     err(pt!(r(PTRACE_SEIZE), pid, 1, 0), EIO);
     err(pt!(r(PTRACE_SEIZE), pid, 0, 1 << 30), EIO);
     ok(pt!(r(PTRACE_SEIZE), pid, 0, PTRACE_O_TRACESYSGOOD));
@@ -31,12 +28,14 @@ fn errors_of_attach() {
     err(pt!(r(PTRACE_ATTACH), pid, 0, 0), EPERM);
     eq(wait_end(pid), 0);
     // Not dumpable: of somebody with the capability alone.
+    let p = pipe_pair();
     let pid = child(|| {
         sys!(SYS_prctl, PR_SET_DUMPABLE, 0);
-        sleep_ms(3000);
-        0
+        sys!(SYS_write, p[1], b"x", 1);
+        forever()
     });
-    sleep_ms(100);
+    eq(sys!(SYS_read, p[0], &mut [0u8; 1], 1), 1);
+    shut(p);
     if sys!(SYS_geteuid) != 0 {
         err(pt!(r(PTRACE_ATTACH), pid, 0, 0), EPERM);
     }
@@ -68,8 +67,7 @@ fn attach_and_detach() {
             if busy {
                 return spinning();
             }
-            sleep_ms(5000);
-            1
+            forever()
         });
         sleep_ms(30);
         ok(pt!(r(PTRACE_ATTACH), pid, 0, 0));
@@ -91,7 +89,7 @@ fn attach_blocked_in_call() {
         let mut b = [0u8; 1];
         (sys!(SYS_read, p[0], &mut b, 1) != 1) as i32
     });
-    sleep_ms(50);
+    until_child_asleep(pid.into());
     ok(pt!(r(PTRACE_ATTACH), pid, 0, 0));
     eq(wait_stop(pid), SIGSTOP);
     let e = regs(pid);
@@ -103,10 +101,7 @@ fn attach_blocked_in_call() {
 }
 
 fn seize_interrupt() {
-    let pid = child(|| {
-        sleep_ms(5000);
-        1
-    });
+    let pid = child(forever);
     sleep_ms(30);
     ok(pt!(r(PTRACE_SEIZE), pid, 0, PTRACE_O_TRACESYSGOOD));
     // Attaching does not stop it.
@@ -125,10 +120,7 @@ fn seize_interrupt() {
 }
 
 fn seize_group_stop_and_listen() {
-    let pid = child(|| {
-        sleep_ms(5000);
-        1
-    });
+    let pid = child(forever);
     ok(pt!(r(PTRACE_SEIZE), pid, 0, 0));
     ok(sys!(SYS_kill, pid, SIGSTOP));
     eq(wait_stop(pid), SIGSTOP);
@@ -385,13 +377,12 @@ fn exit_event_of_signal() {
 /// A child that traces a grandchild and ends; the grandchild's pid.
 fn orphan_tracee(options: i32) -> (i32, [i32; 2]) {
     ok(sys!(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1));
-    let p = pipe_pair();
+    let (p, go_on) = (pipe_pair(), pipe_pair());
     let tracer = child(|| {
         let pid = child(|| {
-            sleep_ms(100);
+            sys!(SYS_read, go_on[0], &mut [0u8; 1], 1);
             sys!(SYS_write, p[1], b"lives", 5);
-            sleep_ms(5000);
-            0
+            forever()
         });
         ok(pt!(r(PTRACE_SEIZE), pid, 0, options));
         ok(pt!(r(PTRACE_INTERRUPT), pid, 0, 0));
@@ -402,6 +393,7 @@ fn orphan_tracee(options: i32) -> (i32, [i32; 2]) {
     let mut b = [0u8; 4];
     eq(sys!(SYS_read, p[0], &mut b, 4), 4);
     exits(tracer, 0);
+    sys!(SYS_write, go_on[1], b"x", 1);
     (i32::from_le_bytes(b), p)
 }
 
@@ -456,8 +448,9 @@ fn wait_forms() {
 }
 
 fn real_parent_and_tracer() {
+    let p = pipe_pair();
     let pid = child(|| {
-        sleep_ms(200);
+        sys!(SYS_read, p[0], &mut [0u8; 1], 1);
         8
     });
     let tracer = child(|| {
@@ -465,6 +458,7 @@ fn real_parent_and_tracer() {
         ok(pt!(r(PTRACE_INTERRUPT), pid, 0, 0));
         wait_stop(pid);
         cont(pid);
+        sys!(SYS_write, p[1], b"x", 1);
         let s = wait_end(pid);
         sleep_ms(100);
         WEXITSTATUS(s)
@@ -474,6 +468,7 @@ fn real_parent_and_tracer() {
     eq(ok(sys!(SYS_wait4, pid, &mut s, WUNTRACED, 0)), i64::from(pid));
     eq(s, 8 << 8);
     exits(tracer, 8);
+    shut(p);
 }
 
 fn kill_stopped() {
@@ -493,10 +488,7 @@ fn kill_stopped() {
 }
 
 fn detach_with_signal() {
-    let pid = traced(|| {
-        sleep_ms(5000);
-        0
-    });
+    let pid = traced(forever);
     go(PTRACE_DETACH, pid, SIGTERM);
     eq(wait_end(pid), SIGTERM);
     let pid = traced(|| 6);
@@ -546,8 +538,9 @@ fn threads_have_their_own_tracer() {
     let s = std::thread::spawn(move || wait_end(pid)).join().unwrap();
     eq(s, 4 << 8);
     // A tracer's thread that ends lets go.
+    let p = pipe_pair();
     let pid = child(|| {
-        sleep_ms(200);
+        sys!(SYS_read, p[0], &mut [0u8; 1], 1);
         5
     });
     std::thread::spawn(move || {
@@ -558,7 +551,9 @@ fn threads_have_their_own_tracer() {
     .join()
     .unwrap();
     err(pt!(r(PTRACE_CONT), pid, 0, 0), ESRCH);
+    eq(sys!(SYS_write, p[1], b"x", 1), 1);
     exits(pid, 5);
+    shut(p);
 }
 
 fn wnothread() {

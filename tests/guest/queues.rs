@@ -360,7 +360,7 @@ fn accepted_with_data() {
     check(waits(l, 50), "nothing came");
     err(sys!(SYS_accept, l, 0, 0), EAGAIN);
     send(c, b"x");
-    check(!waits(l, 5000), "data came");
+    check(!waits(l, -1), "data came");
     let s = ok(sys!(SYS_accept, l, 0, 0)) as i32;
     eq(receive(s, 9, 0), Ok(b"x".into()));
     eq(get(s, IPPROTO_TCP, TCP_DEFER_ACCEPT), Ok(0));
@@ -377,7 +377,7 @@ fn accepted_at_the_end() {
         } else {
             shut([c]);
         }
-        check(!waits(l, 5000), "the end came");
+        check(!waits(l, -1), "the end came");
         let s = ok(sys!(SYS_accept, l, 0, 0)) as i32;
         eq(receive(s, 9, 0), Ok(vec![]));
         shut([s]);
@@ -397,7 +397,7 @@ fn accepted_late() {
     let (l, a) = deferring(1);
     let start = Instant::now();
     let c = connected(&a);
-    check(!waits(l, 10_000), "time is up");
+    check(!waits(l, -1), "time is up");
     check(start.elapsed() > Duration::from_millis(900), "after a second");
     let s = ok(sys!(SYS_accept, l, 0, 0)) as i32;
     shut([l, c, s]);
@@ -538,17 +538,9 @@ fn error_wakes() {
     let fd = socket(AF_INET, SOCK_DGRAM);
     let to = [&(AF_INET as u16).to_ne_bytes()[..], &PORT, &[127, 0, 0, 1], &[0; 8]].concat();
     ok(sys!(SYS_connect, fd, &to[..], 16));
-    let waiting = std::thread::spawn(move || {
-        let limit = [5i64, 0];
-        ok(sys!(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, &limit, 16));
-        sys!(SYS_recvfrom, fd, &mut [0u8; 8], 8, 0, 0, 0)
-    });
-    sleep_ms(50);
-    let start = Instant::now();
+    let waiting = blocked(move || sys!(SYS_recvfrom, fd, &mut [0u8; 8], 8, 0, 0, 0));
     send(fd, b"x");
     eq(waiting.join().expect("no panic"), -i64::from(ECONNREFUSED));
-    // Not only when its time was up.
-    check(start.elapsed() < Duration::from_secs(3), "at once");
     shut([fd]);
 }
 

@@ -595,6 +595,7 @@ fn strict() {
         let (pid, me) = (sys!(SYS_getpid), sys!(SYS_gettid));
         let helper = child(|| {
             sleep_ms(50);
+            until_child_asleep(pid);
             ok(sys!(SYS_tgkill, pid, me, SIGUSR1));
             0
         });
@@ -663,8 +664,7 @@ fn get_mode() {
 fn blocked_call_goes_on() {
     in_child(|| {
         let p = pipe_pair();
-        let reader = thread::spawn(move || sys!(SYS_read, p[0], &mut [0u8; 8], 8));
-        sleep_ms(60);
+        let reader = blocked(move || sys!(SYS_read, p[0], &mut [0u8; 8], 8));
         no_new_privs();
         eq(set(TSYNC, &on(SYS_read, ERRNO | EXDEV as u32)), 0);
         sleep_ms(20);
@@ -680,11 +680,10 @@ fn restart_judged() {
         static TID: AtomicI32 = AtomicI32::new(0);
         let _on = sig::on(SIGUSR1, SA_RESTART);
         let p = pipe_pair();
-        let reader = thread::spawn(move || {
+        let reader = blocked(move || {
             TID.store(sys!(SYS_gettid) as i32, SeqCst);
             sys!(SYS_read, p[0], &mut [0u8; 8], 8)
         });
-        sleep_ms(60);
         no_new_privs();
         eq(set(TSYNC, &on(SYS_read, ERRNO | EXDEV as u32)), 0);
         ok(sys!(SYS_tgkill, sys!(SYS_getpid), TID.load(SeqCst), SIGUSR1));
@@ -697,11 +696,11 @@ fn restart_judged() {
 fn restart_syscall_judged() {
     let pid = child(|| {
         add(&on(SYS_restart_syscall, ERRNO | EXDEV as u32));
-        let time = [0i64, 300_000_000];
+        let time = [100i64, 0];
         let r = sys!(SYS_nanosleep, &time, 0);
         i32::from(r != -i64::from(EXDEV))
     });
-    sleep_ms(80);
+    until_child_asleep(pid.into());
     ok(sys!(SYS_kill, pid, SIGSTOP));
     let mut s = 0;
     ok(sys!(SYS_wait4, pid, &mut s, WUNTRACED, 0));

@@ -476,7 +476,7 @@ fn scm_rights_nested() {
     shut([last]);
     // The host closes them one by one, later.
     let mut v = pollfd { fd: p[0], events: POLLIN, revents: 0 };
-    eq(sys!(SYS_poll, &mut v, 1, 5000), 1);
+    eq(sys!(SYS_poll, &mut v, 1, -1), 1);
     eq(sys!(SYS_read, p[0], &mut b, 1), 0);
     shut([p[0]]);
 }
@@ -541,7 +541,7 @@ fn timeouts() {
     ok(sys!(SYS_setsockopt, s[0], SOL_SOCKET, SO_RCVTIMEO, &[0i64, 30_000], 16));
     let b = now_ms();
     err(sys!(SYS_read, s[0], &mut [0u8; 1], 1), EAGAIN);
-    check((28..1000).contains(&(now_ms() - b)), "30 ms");
+    took(b, 28);
     shut(s);
 }
 

@@ -157,6 +157,13 @@ fn near(got: &[i64], want: &[i64], by: i64) {
     check(close, &format!("{got:?} is near {want:?}"));
 }
 
+/// What was looked at lies between what other clocks showed before and after.
+#[track_caller]
+fn between(before: &[i64], got: &[i64], after: &[i64]) {
+    let within = got.len() == before.len() && (0..got.len()).all(|i| (before[i]..=after[i]).contains(&got[i]));
+    check(within, &format!("{got:?} between {before:?} and {after:?}"));
+}
+
 fn seconds() -> [i64; 5] {
     let ids = [CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_MONOTONIC_COARSE, CLOCK_BOOTTIME, CLOCK_REALTIME];
     ids.map(|id| clock(id) / 1_000_000_000)
@@ -172,8 +179,8 @@ fn own_clocks_stay() {
         eq(offsets(), NONE);
         ok(set("monotonic 1000 0\nboottime 2000 5\n"));
         eq(offsets(), "monotonic        1000         0\nboottime         2000         5\n");
-        near(&seconds(), &before, 2);
-        near(&[library_clock(CLOCK_MONOTONIC) / 1_000_000_000], &before[..1], 2);
+        between(&before, &seconds(), &seconds());
+        between(&before[..1], &[library_clock(CLOCK_MONOTONIC) / 1_000_000_000], &seconds()[..1]);
     });
 }
 
@@ -182,10 +189,14 @@ fn programs_join() {
         ok(sys!(SYS_unshare, NEWTIME));
         ok(set("1 100000 0\n7 -3 900000000\n"));
         eq(offsets(), "monotonic      100000         0\nboottime           -3 900000000\n");
-        let [mono, raw, coarse, boot, real] = seconds();
-        let want = [mono + 100_000, raw + 100_000, coarse + 100_000, boot - 2, real];
-        near(&numbers(&program(&["clocks", "kernel"])), &want, 2);
-        near(&numbers(&program(&["clocks", "library"])), &want, 2);
+        // 2.1 seconds less are two or three whole ones.
+        let moved = |less: i64| {
+            let [mono, raw, coarse, boot, real] = seconds();
+            [mono + 100_000, raw + 100_000, coarse + 100_000, boot - less, real]
+        };
+        for reads in ["kernel", "library"] {
+            between(&moved(3), &numbers(&program(&["clocks", reads])), &moved(2));
+        }
     });
 }
 
@@ -194,14 +205,23 @@ fn children_join() {
     alone(|| {
         ok(sys!(SYS_unshare, NEWTIME));
         ok(set("monotonic 1000 0\nboottime 2000 0\n"));
-        let [mono, _, _, boot, real] = seconds();
+        let p = pipe_pair();
+        let moved = || {
+            let [mono, _, _, boot, real] = seconds();
+            [mono + 1000, mono + 1000, boot + 2000, real]
+        };
+        let before = moved();
         let pid = child(|| {
-            let now = [CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME].map(|id| clock(id) / 1_000_000_000);
-            near(&now, &[mono + 1000, boot + 2000, real], 2);
-            near(&[library_clock(CLOCK_MONOTONIC) / 1_000_000_000], &[mono + 1000], 2);
+            let [mono, _, _, boot, real] = seconds();
+            let all = [library_clock(CLOCK_MONOTONIC) / 1_000_000_000, mono, boot, real];
+            sys!(SYS_write, p[1], &all, 32);
             0
         });
         exits(pid, 0);
+        let mut all = [0i64; 4];
+        eq(sys!(SYS_read, p[0], &mut all, 32), 32);
+        between(&before, &all, &moved());
+        shut(p);
     });
 }
 
@@ -212,20 +232,22 @@ fn absolute_waits() {
             ok(set(text));
             let all = numbers(&program(&["clocks", "waits"]));
             eq(all.len(), 15);
-            check(all.iter().all(|ms| (25..2000).contains(ms)), &format!("{text:?}: {all:?}"));
+            check(all.iter().all(|ms| *ms >= 25), &format!("{text:?}: {all:?}"));
         });
     }
 }
 
 fn files_and_calls() {
     alone(|| {
+        let begin = now_ms();
         let plain = numbers(&program(&["clocks", "files"]));
         ok(sys!(SYS_unshare, NEWTIME));
         ok(set("monotonic 7 0\nboottime 50000 0\n"));
         let shifted = numbers(&program(&["clocks", "files"]));
         let want =
             [plain[0] + 50_000, plain[1] + 50_000, plain[2] - 50_000, plain[3] + 50_000, plain[4] + 50_000];
-        near(&shifted, &want, 3);
+        // All but what is of this very program go on meanwhile.
+        near(&shifted, &want, 2 + (now_ms() - begin) / 1000);
     });
 }
 
@@ -305,7 +327,7 @@ fn threads_and_memory() {
         ok(set("monotonic 1000 0\n"));
         let before = seconds()[0];
         let other = std::thread::spawn(|| seconds()[0]).join().expect("joined");
-        near(&[other], &[before], 2);
+        between(&[before], &[other], &seconds()[..1]);
         let mut told = 0i64;
         let pid = sys!(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
         if pid == 0 {
@@ -315,7 +337,7 @@ fn threads_and_memory() {
             child::exit_now(0);
         }
         exits(ok(pid) as i32, 0);
-        near(&[unsafe { (&raw const told).read_volatile() }], &[before], 2);
+        between(&[before], &[unsafe { (&raw const told).read_volatile() }], &seconds()[..1]);
     });
 }
 

@@ -43,9 +43,9 @@ fn itimer_prof() {
 fn itimer_virtual_repeats() {
     let _on = sig::on(SIGVTALRM, SA_RESTART);
     ok(sys!(SYS_setitimer, ITIMER_VIRTUAL, &[0i64, 10_000, 0, 10_000], 0));
-    let end = now_ms() + 5000;
+    let end = now_ms() + 50_000;
     while sig::hits() < 3 {
-        check(now_ms() < end, "three signals within 5 s");
+        check(now_ms() < end, "three signals");
         (0..100_000).for_each(|_| std::hint::spin_loop());
     }
     ok(sys!(SYS_setitimer, ITIMER_VIRTUAL, &[0i64; 4], 0));
@@ -144,9 +144,7 @@ fn busy(f: impl FnOnce(i64)) {
                 std::hint::spin_loop();
             }
         });
-        while tid.load(SeqCst) == 0 {
-            sleep_ms(1);
-        }
+        until("it runs", || tid.load(SeqCst) != 0);
         f(tid.load(SeqCst));
         stop.store(true, SeqCst);
     });
@@ -156,10 +154,10 @@ fn clock_of_other_thread() {
     in_child(|| {
         busy(|tid| {
             let clock = clock_of(tid);
-            let begin = now(clock);
-            sleep_ms(60);
-            let used = now(clock) - begin;
-            check((1_000_000..400_000_000).contains(&used), &format!("{used} ns of about 60 ms"));
+            let (began, begin) = (now(CLOCK_MONOTONIC), now(clock));
+            until("it uses 60 ms", || now(clock) - begin > 60_000_000);
+            let (used, passed) = (now(clock) - begin, now(CLOCK_MONOTONIC) - began);
+            check(used < passed + 20_000_000, &format!("{used} ns within {passed}"));
             // It does not stand still, and the caller's own is another one.
             check(now(CLOCK_THREAD_CPUTIME_ID) < now(clock), "who sleeps uses less");
         });
@@ -175,10 +173,7 @@ fn timer_of_one_thread() {
             set(own, 0, 500_000_000, 0);
             let other = timer(clock_of(tid), SIGUSR1);
             set(other, 0, 30_000_000, 0);
-            let end = now_ms() + 10_000;
-            while sig::hits() == 0 && now_ms() < end {
-                sleep_ms(2);
-            }
+            until("the signal", || sig::hits() > 0);
             eq(sig::hits(), 1);
             check(now(clock_of(tid)) >= 30_000_000, "not before its time");
             ok(sys!(SYS_timer_delete, own));
@@ -219,36 +214,38 @@ fn nanosleep_by_cpu_errors() {
     err(sys!(SYS_clock_nanosleep, CLOCK_PROCESS_CPUTIME_ID, 0, &[0i64, -1], 0), EINVAL);
     err(sys!(SYS_clock_nanosleep, CLOCK_PROCESS_CPUTIME_ID, 0, bad(), 0), EFAULT);
     let _on = sig::on(SIGALRM, 0);
-    ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 0, 0, 20_000], 0));
+    // Again and again: the first may come before the sleep.
+    ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 20_000, 0, 20_000], 0));
     let mut rest = [0i64; 2];
     err(sys!(SYS_clock_nanosleep, CLOCK_PROCESS_CPUTIME_ID, 0, &[5i64, 0], &mut rest), EINTR);
+    ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64; 4], 0));
     check((4..=5).contains(&rest[0]), "nearly all is left");
 }
 
 fn nanosleep_remaining() {
     let _on = sig::on(SIGALRM, 0);
     for clock in [CLOCK_MONOTONIC, CLOCK_REALTIME] {
-        let mut least = i64::MAX;
-        for _ in 0..3 {
+        // A sleep that begins late after its timer leaves more.
+        until("the signal comes after 50 ms", || {
             let armed = now(CLOCK_MONOTONIC);
-            ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 0, 0, 50_000], 0));
+            ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 50_000, 0, 50_000], 0));
             let mut rest = [0i64; 2];
             let begin = now(CLOCK_MONOTONIC);
-            err(sys!(SYS_clock_nanosleep, clock, 0, &[1i64, 0], &mut rest), EINTR);
+            err(sys!(SYS_clock_nanosleep, clock, 0, &[100i64, 0], &mut rest), EINTR);
             let end = now(CLOCK_MONOTONIC);
+            ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64; 4], 0));
             let rest = rest[0] * 1_000_000_000 + rest[1];
             check(end - armed >= 50_000_000, "not before the signal");
-            check((1_000_000_000 - (end - begin)..1_000_000_000).contains(&rest), "what is left is exact");
-            least = least.min(rest);
-        }
-        // A sleep that begins late after its timer leaves more; of three, one is in time.
-        check(least <= 955_000_000, "the signal came after 50 ms");
+            check((100_000_000_000 - (end - begin)..100_000_000_000).contains(&rest), "what is left is exact");
+            rest <= 99_955_000_000
+        });
     }
     // Absolute sleeps leave it alone.
-    ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 0, 0, 10_000], 0));
-    let until = now(CLOCK_MONOTONIC) / 1_000_000_000 + 5;
+    ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64, 10_000, 0, 10_000], 0));
+    let end = now(CLOCK_MONOTONIC) / 1_000_000_000 + 50;
     let mut rest = [7i64, 7];
-    err(sys!(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &[until, 0], &mut rest), EINTR);
+    err(sys!(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &[end, 0], &mut rest), EINTR);
+    ok(sys!(SYS_setitimer, ITIMER_REAL, &[0i64; 4], 0));
     eq(rest, [7, 7]);
 }
 
@@ -266,6 +263,8 @@ fn overrun_in_siginfo() {
         let begun = now(CLOCK_MONOTONIC);
         set(id, 0, 5_000_000, 5_000_000);
         sleep_ms(52);
+        // The next one comes as much later at the earliest.
+        let (looked, next) = (now(CLOCK_MONOTONIC), left(id));
         let i = taken(mine).expect("pending");
         // A busy machine sleeps longer.
         let most = i32::try_from((now(CLOCK_MONOTONIC) - begun) / 5_000_000).unwrap();
@@ -274,7 +273,7 @@ fn overrun_in_siginfo() {
         let over = unsafe { (&raw const i).cast::<i32>().add(5).read() };
         check((7..=most).contains(&over), &format!("{over} of about {most}, less the first"));
         eq(sys!(SYS_timer_getoverrun, id), i64::from(over));
-        check(taken(mine).is_none(), "one signal for all");
+        check(taken(mine).is_none() || now(CLOCK_MONOTONIC) >= looked + next, "one signal for all");
         check((1..=5_000_000).contains(&left(id)), "goes on");
         ok(sys!(SYS_timer_delete, id));
     });
@@ -303,8 +302,7 @@ fn set_anew_drops_signal() {
         set(id, 0, 500_000_000_000, 0);
         check(taken(mine).is_none(), "the old setting's");
         set(id, 0, 1_000_000, 0);
-        sleep_ms(20);
-        check(taken(mine).is_some(), "the new one's");
+        until("the new one's", || taken(mine).is_some());
     });
 }
 
@@ -315,19 +313,16 @@ fn ignored_timer_goes_on() {
         set(id, 0, 2_000_000, 2_000_000);
         sleep_ms(20);
         let _on = sig::on(SIGUSR2, SA_RESTART);
-        let end = now_ms() + 3000;
-        while sig::hits() < 3 && now_ms() < end {
-            sleep_ms(1);
-        }
-        check(sig::hits() >= 3, "signals come once they are not ignored");
+        until("signals come once they are not ignored", || sig::hits() >= 3);
         ok(sys!(SYS_timer_delete, id));
     });
 }
 
 fn none_timer_counts() {
     let id = timer(CLOCK_MONOTONIC, 0);
+    set(id, 0, 40_000_000_000, 0);
+    check((1..=40_000_000_000).contains(&left(id)), "running");
     set(id, 0, 40_000_000, 0);
-    check((1..=40_000_000).contains(&left(id)), "running");
     sleep_ms(50);
     eq(left(id), 0);
     set(id, 0, 10_000_000, 10_000_000);
@@ -337,12 +332,16 @@ fn none_timer_counts() {
 }
 
 fn alarm_rounds() {
-    eq(sys!(SYS_alarm, 100), 0);
-    eq(sys!(SYS_alarm, 50), 100);
+    let begin = now_ms();
+    eq(sys!(SYS_alarm, 1000), 0);
+    let first = sys!(SYS_alarm, 500);
     let mut left = [0i64; 4];
     ok(sys!(SYS_getitimer, ITIMER_REAL, &mut left));
-    check(left[2] == 49 || left[2] == 50, "the same timer");
-    eq(sys!(SYS_alarm, 0), 50);
+    let second = sys!(SYS_alarm, 0);
+    // Rounded: what is less than half a second late shows nothing of it.
+    let late = (now_ms() - begin + 500) / 1000;
+    check((1000 - late..=1000).contains(&first) && (500 - late..=500).contains(&second), "rounded");
+    check((499 - late..=500).contains(&left[2]), "the same timer");
     eq(sys!(SYS_alarm, 0), 0);
 }
 
@@ -351,8 +350,7 @@ fn process_clock_of_child() {
     let pid = child(|| {
         burn(30);
         sys!(SYS_write, p[1], b"x", 1);
-        sleep_ms(10_000);
-        0
+        forever()
     });
     sys!(SYS_read, p[0], &mut [0u8; 1], 1);
     let clock = !pid << 3 | 2;
@@ -466,7 +464,8 @@ fn times_of_children() {
 fn short_sleeps_and_timers() {
     let _alarm = sig::on(SIGALRM, 0);
     // By the library, whose calls come from one place each, as programs' do.
-    for round in 0..6000i64 {
+    let end = now_ms() + 5000;
+    for round in (0..6000i64).take_while(|_| now_ms() < end) {
         let seen = sig::hits();
         // SAFETY: a call of libc with live arguments.
         unsafe { kill(getpid(), 0) };
@@ -488,6 +487,11 @@ fn short_sleeps_and_timers() {
 
 /// A timer whose signal is ignored sends it as soon as it is not, and what has expired meanwhile is its overrun.
 fn ignored_signals() {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let mut numbers = release.split(['.', '-']).map(|n| n.parse::<u32>().unwrap_or(0));
+    if !inside() && (numbers.next(), numbers.next()) < (Some(6), Some(13)) {
+        skip("Linux sends ignored ones since 6.13");
+    }
     let times = [0i64, 10_000_000, 0, 10_000_000];
     let once = [0i64, 0, 0, 1_000_000];
     in_child(|| {
@@ -514,11 +518,10 @@ fn ignored_signals() {
         check(over >= 3, &format!("{over} passed by"));
         eq(sys!(SYS_timer_getoverrun, id), i64::from(over));
         // One that waits is dropped, and sent again.
-        sleep_ms(25);
-        eq(sig::pending(), mask);
+        until("it goes on", || sig::pending() == mask);
         sig::handle(SIGRTMIN(), SIG_IGN, 0);
         eq(sig::pending(), 0);
-        sleep_ms(25);
+        sleep_ms(55);
         sig::handle(SIGRTMIN(), SIG_DFL, 0);
         let (got, _, over) = take();
         eq(got, i64::from(SIGRTMIN()));
@@ -527,7 +530,7 @@ fn ignored_signals() {
         sig::handle(SIGRTMIN(), SIG_IGN, 0);
         sig::mask(SIG_UNBLOCK, mask);
         ok(sys!(SYS_timer_settime, id, 0, &once, 0));
-        sleep_ms(5);
+        until("it is over", || left(id) == 0);
         sig::mask(SIG_BLOCK, mask);
         sig::handle(SIGRTMIN(), SIG_DFL, 0);
         eq(sig::pending(), 0);

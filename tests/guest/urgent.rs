@@ -303,12 +303,7 @@ fn tells(from: i32, to: i32) {
     ok(sys!(SYS_fcntl, to, F_SETOWN, sys!(SYS_getpid)));
     for heard in 1..3 {
         eq(send(from, b"a", MSG_OOB), 1);
-        for _ in 0..1000 {
-            if URGENT.load(Ordering::SeqCst) >= heard * SIGURG {
-                break;
-            }
-            sleep_ms(1);
-        }
+        until("the signal", || URGENT.load(Ordering::SeqCst) >= heard * SIGURG);
         eq(URGENT.load(Ordering::SeqCst), heard * SIGURG);
     }
     // Other bytes do not.

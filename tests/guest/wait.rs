@@ -66,8 +66,7 @@ fn status_of_signal() {
     for s in [SIGTERM, SIGKILL, SIGUSR1, SIGALRM, 40] {
         let pid = child(|| {
             sig::handle(SIGTERM, SIG_DFL, 0);
-            sleep_ms(5000);
-            0
+            forever()
         });
         ok(sys!(SYS_kill, pid, s));
         let st = reap(pid);
@@ -76,11 +75,7 @@ fn status_of_signal() {
 }
 
 fn stopped_and_continued() {
-    let pid = child(|| {
-        loop {
-            sleep_ms(1000);
-        }
-    });
+    let pid = child(forever);
     let mut s = 0;
     ok(sys!(SYS_kill, pid, SIGSTOP));
     eq(sys!(SYS_wait4, pid, &mut s, WUNTRACED, 0), i64::from(pid));
@@ -124,11 +119,7 @@ fn waitid_nowait() {
 }
 
 fn waitid_options() {
-    let pid = child(|| {
-        loop {
-            sleep_ms(1000);
-        }
-    });
+    let pid = child(forever);
     let mut i = zinfo();
     i.si_signo = 99;
     // Nothing to report: success and a zeroed siginfo.
@@ -222,11 +213,7 @@ fn nocldstop() {
     in_child(|| {
         for (flag, want) in [(0, 1), (SA_NOCLDSTOP, 0)] {
             let _on = sig::on(SIGCHLD, flag | SA_RESTART);
-            let pid = child(|| {
-                loop {
-                    sleep_ms(1000);
-                }
-            });
+            let pid = child(forever);
             ok(sys!(SYS_kill, pid, SIGSTOP));
             let mut s = 0;
             eq(sys!(SYS_wait4, pid, &mut s, WUNTRACED, 0), i64::from(pid));
@@ -240,10 +227,7 @@ fn nocldstop() {
 fn eintr() {
     in_child(|| {
         let _on = sig::on(SIGUSR1, 0);
-        let pid = child(|| {
-            sleep_ms(3000);
-            0
-        });
+        let pid = child(forever);
         let h = sig::later(SIGUSR1, 30);
         err(sys!(SYS_wait4, pid, 0, 0, 0), EINTR);
         h.join().unwrap();

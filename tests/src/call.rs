@@ -2,6 +2,7 @@
 
 use std::arch::asm;
 use std::ffi::CStr;
+use std::sync::atomic::AtomicU32;
 
 /// A value that can be passed in an argument register.
 pub trait Arg {
@@ -60,6 +61,11 @@ pub fn raw(nr: i64, args: &[usize]) -> i64 {
             in("r10") a(3), in("r8") a(4), in("r9") a(5), lateout("rcx") _, lateout("r11") _);
     }
     ret
+}
+
+/// futex(2) without a second word.
+pub fn futex(word: &AtomicU32, op: i32, val: u32, time: usize) -> i64 {
+    crate::sys!(libc::SYS_futex, word, op, val, time, 0, 0)
 }
 
 /// glibc's errno, negated, when `r` is -1: the raw convention for calls made through the C library.

@@ -11,6 +11,12 @@ pub fn exit_now(code: i32) -> ! {
     }
 }
 
+/// What a child does that is killed: it sleeps, for longer than any case takes.
+pub fn forever() -> i32 {
+    crate::sleep_ms(100_000);
+    0
+}
+
 /// Forks; the child runs `f` and exits with what it returns, 101 if it panics.
 #[track_caller]
 pub fn child(f: impl FnOnce() -> i32) -> i32 {
@@ -117,4 +123,20 @@ pub struct CloneArgs {
     pub set_tid: u64,
     pub set_tid_size: u64,
     pub cgroup: u64,
+}
+
+/// clone3(2) with these process numbers, from the innermost PID namespace out; the child ends with 0 if it has the first.
+pub fn clone_with(numbers: &[i32], flags: i32) -> i64 {
+    let args = CloneArgs {
+        flags: flags as u64,
+        exit_signal: SIGCHLD as u64,
+        set_tid: numbers.as_ptr() as u64,
+        set_tid_size: numbers.len() as u64,
+        ..CloneArgs::default()
+    };
+    let pid = crate::sys!(SYS_clone3, &args, size_of::<CloneArgs>());
+    if pid == 0 {
+        exit_now(i32::from(crate::sys!(SYS_getpid) != i64::from(numbers[0])));
+    }
+    pid
 }

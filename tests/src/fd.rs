@@ -35,17 +35,59 @@ pub fn now_ms() -> i64 {
     t[0] * 1000 + t[1] / 1_000_000
 }
 
+/// What began at `begin` took `ms` at least; it may be late, but its unit is no other.
+#[track_caller]
+pub fn took(begin: i64, ms: i64) {
+    let passed = now_ms() - begin;
+    crate::check((ms..ms + 20_000).contains(&passed), &format!("{passed} ms passed, {ms} were asked for"));
+}
+
 /// Sleeps.
 pub fn sleep_ms(ms: u64) {
     std::thread::sleep(std::time::Duration::from_millis(ms));
 }
 
-/// Returns when a thread of this process sleeps; fails after 10 s.
+/// Returns when `cond` holds; fails after 50 s, saying `what` does not.
+#[track_caller]
+pub fn until(what: &str, mut cond: impl FnMut() -> bool) {
+    let end = now_ms() + 50_000;
+    while !cond() {
+        crate::check(now_ms() < end, what);
+        sleep_ms(1);
+    }
+}
+
+/// What is ready of `fd` now, among `events` and what is always told (poll(2)).
+pub fn ready(fd: i32, events: i16) -> i16 {
+    let mut p = pollfd { fd, events, revents: 0 };
+    crate::ok(crate::sys!(SYS_poll, &mut p, 1, 0));
+    std::hint::black_box(&p).revents
+}
+
+/// Returns when all of these are ready; fails after 50 s.
+#[track_caller]
+pub fn until_ready(fd: i32, events: i16) {
+    until("it becomes ready", || ready(fd, events) & events == events);
+}
+
+/// Returns when as many bytes wait to be read; fails after 50 s.
+#[track_caller]
+pub fn until_unread(fd: i32, bytes: i32) {
+    until("bytes have arrived", || {
+        let mut n = -1i32;
+        crate::ok(crate::sys!(SYS_ioctl, fd, FIONREAD, &mut n));
+        std::hint::black_box(n) >= bytes
+    });
+}
+
+/// Returns when a thread of this process sleeps; fails after 50 s.
+#[track_caller]
 pub fn until_asleep(tid: i64) {
     until_sleeping(&format!("/proc/self/task/{tid}/stat"));
 }
 
-/// Returns when a process with one thread sleeps; fails after 10 s.
+/// Returns when a process with one thread sleeps; fails after 50 s.
+#[track_caller]
 pub fn until_child_asleep(pid: i64) {
     until_sleeping(&format!("/proc/{pid}/stat"));
 }
@@ -65,14 +107,10 @@ pub fn blocked<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> std
     thread
 }
 
+#[track_caller]
 fn until_sleeping(stat: &str) {
-    let end = now_ms() + 10_000;
-    let asleep = || {
+    until("the thread sleeps", || {
         let stat = std::fs::read_to_string(stat).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
-    };
-    while !asleep() {
-        crate::check(now_ms() < end, "the thread sleeps");
-        sleep_ms(1);
-    }
+    });
 }

@@ -17,8 +17,11 @@ pub mod tmp;
 
 pub use call::Arg;
 pub use check::{check, eq, err, errname, errs, ok, skip};
-pub use child::{child, exits, in_child, killed_by, reap};
-pub use fd::{blocked, now_ms, pipe_pair, shut, sleep_ms, stat_fd, until_asleep, until_child_asleep};
+pub use child::{child, exits, forever, in_child, killed_by, reap};
+pub use fd::{
+    blocked, now_ms, pipe_pair, ready, shut, sleep_ms, stat_fd, took, until, until_asleep,
+    until_child_asleep, until_ready, until_unread,
+};
 pub use here::inside;
 pub use mem::{Guarded, bad};
 pub use tmp::{Tmp, cstr, unique};

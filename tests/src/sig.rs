@@ -76,11 +76,24 @@ pub fn raise(sig: i32) {
     crate::ok(crate::sys!(SYS_tgkill, crate::sys!(SYS_getpid), crate::sys!(SYS_gettid), sig));
 }
 
-/// A thread that sends `sig` to the calling thread after `ms`.
+/// A thread that sends `sig` to the calling thread once that has gone to sleep, after `ms` at the earliest.
 pub fn later(sig: i32, ms: u64) -> std::thread::JoinHandle<()> {
     let (pid, tid) = (crate::sys!(SYS_getpid), crate::sys!(SYS_gettid));
     std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(ms));
+        crate::sleep_ms(ms);
+        crate::until_asleep(tid);
         crate::sys!(SYS_tgkill, pid, tid, sig);
+    })
+}
+
+/// The same, and then, when the handler has run and the thread sleeps again, `then`.
+pub fn later_and(sig: i32, then: impl FnOnce() + Send + 'static) -> std::thread::JoinHandle<()> {
+    let tid = crate::sys!(SYS_gettid);
+    let (first, before) = (later(sig, 20), hits());
+    std::thread::spawn(move || {
+        first.join().expect("it was sent");
+        crate::until("the handler ran", || hits() > before);
+        crate::until_asleep(tid);
+        then();
     })
 }
