@@ -335,7 +335,7 @@ pub struct Slot {
     /// Its results, as the host returned them.
     pub results: [AtomicI64; BATCH],
 
-    /// The new thread's listener + 1, or its error with bit 31 set. A futex.
+    /// The thread's listener + 1, or its error with bit 31 set; 0: it has no doorbell yet. Or [`ENDS`] or [`GONE`]. A futex.
     pub listener: AtomicU32,
     /// Bytes of extended state to copy to the task's stack before it reports, from `start_xstate`.
     pub start_xstate_len: AtomicU32,
@@ -391,6 +391,11 @@ pub struct Slot {
     pub answered: [AtomicU64; ANSWERED],
 }
 
+/// Of [`Slot::listener`]: a task without a doorbell calls exit or exit_group, and waits for [`Slot::rsp_seq`].
+pub const ENDS: u32 = 0x7fff_ffff;
+/// Of [`Slot::listener`]: the process is dead. Written by the sentry.
+pub const GONE: u32 = 0x7fff_fffe;
+
 /// Entries of [`Slot::lent`].
 pub const LENDABLE: usize = 4;
 
@@ -426,7 +431,8 @@ pub struct Site {
 pub const CMD_THREAD: u32 = 1;
 /// Make a process whose shared area is the descriptor `cmd_fd`; its thread is a forker, too.
 pub const CMD_FORK: u32 = 2;
-/// The same, but its thread is the task of the slot `cmd_slot`. It reports, not the forker, as soon as it has a doorbell.
+/// The same, but its thread is the task of the slot `cmd_slot`. One without a frame reports itself, not the forker, as soon as it
+/// has a doorbell. One with a frame has none: it waits for the answer to its first request, and makes a doorbell when it needs one.
 pub const CMD_TASK: u32 = 3;
 
 /// No child was made.
@@ -452,7 +458,7 @@ pub struct Head {
     /// Number of the command answered; a futex.
     pub res_seq: AtomicU32,
     pad1: AtomicU32,
-    /// Negative error or the result (CMD_TASK: the listener in the child).
+    /// Negative error or the result (CMD_TASK without a frame: the listener in the child).
     pub res_value: AtomicI64,
     /// Descriptor of the last child's process, as the host wrote it, or [`NO_FD`].
     pub res_pidfd: AtomicU32,

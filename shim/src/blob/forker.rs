@@ -38,8 +38,9 @@ pub fn run() -> ! {
                 }
             },
             CMD_TASK => match child(head) {
-                value @ ..0 => value,
-                _ => continue,
+                // It reports itself.
+                None => continue,
+                Some(value) => value,
             },
             _ => -22,
         };
@@ -69,35 +70,45 @@ pub fn begin() -> ! {
     run()
 }
 
-/// Makes a process that is a task.
-fn child(head: &Head) -> i64 {
+/// Makes a process that is a task; `None`: it tells of itself.
+fn child(head: &Head) -> Option<i64> {
     let fd = head.cmd_fd.load(Relaxed);
-    let top = STACK + STACK_SIZE * (u64::from(head.cmd_slot.load(Relaxed) % SLOTS) + 1);
+    let slot = head.cmd_slot.load(Relaxed) % SLOTS;
+    let top = STACK + STACK_SIZE * (u64::from(slot) + 1);
     let frame = head.cmd_frame.load(Relaxed);
     // Below the frame lies what its handler was at when it rang, of which the child has no need.
     let stack = if frame == 0 { top } else { (frame - 256) & !15 };
     head.res_pidfd.store(NO_FD, Relaxed);
     // SAFETY: the child's stack is that of a task which is no other than itself there.
-    let pid = unsafe { host::clone_task(CLONE_FORK_FLAGS, stack, head.res_pidfd.as_ptr(), fd) };
+    let pid = unsafe { host::clone_task(CLONE_FORK_FLAGS, stack, head.res_pidfd.as_ptr(), fd, slot, frame) };
     raw(host::CLOSE, [fd.into(), 0, 0, 0, 0, 0]);
-    pid
+    if pid < 0 || frame != 0 { Some(pid) } else { None }
 }
 
-/// First code of a process that is a task, in its parent's shared area still.
-pub unsafe extern "C" fn born(_top: u64, fd: u32) -> ! {
-    let head = head();
-    let (slot, frame, seq) =
-        (head.cmd_slot.load(Relaxed), head.cmd_frame.load(Relaxed), head.cmd_seq.load(Relaxed));
-    let listener = task::bell();
-    head.res_value.store(listener, Relaxed);
-    head.res_seq.store(seq, Release);
-    host::futex_wake(&head.res_seq);
-    if raw(host::MMAP, [CTL, CTL_SIZE, 3, 0x11, fd.into(), 0]) as u64 != CTL || listener < 0 {
+/// First code of a process that is a task, in its parent's shared area still. With a frame it has no word for anybody there.
+pub unsafe extern "C" fn born(fd: u32, slot: u32, frame: u64) -> ! {
+    let mut word = 0;
+    if frame == 0 {
+        let head = head();
+        let seq = head.cmd_seq.load(Relaxed);
+        let listener = task::bell();
+        head.res_value.store(listener, Relaxed);
+        head.res_seq.store(seq, Release);
+        host::futex_wake(&head.res_seq);
+        if listener < 0 {
+            host::exit();
+        }
+        word = listener as u32 + 1;
+    }
+    if raw(host::MMAP, [CTL, CTL_SIZE, 3, 0x11, fd.into(), 0]) as u64 != CTL {
         host::exit();
     }
     raw(host::CLOSE, [fd.into(), 0, 0, 0, 0, 0]);
+    if word != 0 {
+        task::slot(slot).listener.store(word, Relaxed);
+    }
     // SAFETY: the stack is this task's.
-    unsafe { task::start(slot % SLOTS, frame) }
+    unsafe { task::start(slot, frame) }
 }
 
 /// Forks; `None` in the child.

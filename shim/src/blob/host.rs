@@ -85,18 +85,27 @@ pub fn clone_process(flags: u64, pidfd: &AtomicU32) -> i64 {
     raw(56, [flags, 0, pidfd.as_ptr() as u64, 0, 0, 0])
 }
 
-/// clone(2) for a process whose thread is a task: it begins in [`crate::forker::born`] with `stack`, and writes nothing
-/// on the caller's, whose page the two share.
+/// clone(2) for a process whose thread is a task: it begins in [`crate::forker::born`] with `stack` and the last three, and writes
+/// nothing on the caller's, whose page the two share.
 ///
 /// # Safety
 /// `stack` is the top of memory that nobody uses as a stack in the child, on a boundary of 16 bytes.
 #[unsafe(naked)]
-pub unsafe extern "C" fn clone_task(_flags: u64, _stack: u64, _pidfd: *mut u32, _fd: u32) -> i64 {
+pub unsafe extern "C" fn clone_task(
+    _flags: u64,
+    _stack: u64,
+    _pidfd: *mut u32,
+    _fd: u32,
+    _slot: u32,
+    _frame: u64,
+) -> i64 {
     naked_asm!(
         "push r12",
         "push r13",
+        "push r14",
         "mov r12, rsi",
         "mov r13d, ecx",
+        "mov r14d, r8d",
         "mov eax, 56",
         "xor esi, esi",
         "xor r10d, r10d",
@@ -104,14 +113,16 @@ pub unsafe extern "C" fn clone_task(_flags: u64, _stack: u64, _pidfd: *mut u32, 
         "syscall",
         "test rax, rax",
         "jz 2f",
+        "pop r14",
         "pop r13",
         "pop r12",
         "ret",
         "2:",
         "mov rsp, r12",
         "xor ebp, ebp",
-        "mov rdi, r12",
-        "mov esi, r13d",
+        "mov edi, r13d",
+        "mov esi, r14d",
+        "mov rdx, r9",
         "call {born}",
         "ud2",
         born = sym crate::forker::born,

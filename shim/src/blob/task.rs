@@ -112,7 +112,7 @@ pub unsafe extern "C" fn begin(top: u64) -> ! {
     }
     tell_bell(slot);
     slot.req_kind.store(KIND_STARTED, Relaxed);
-    exchange(slot, &mut context, true);
+    exchange(slot, &mut context, true, false);
     // SAFETY: the sentry filled in the registers.
     unsafe { host::sigreturn(&raw const context as u64) }
 }
@@ -140,13 +140,13 @@ pub unsafe fn start(index: u32, frame: u64) -> ! {
     slot.req_kind.store(KIND_STARTED, Relaxed);
     if frame == 0 {
         let mut context = fresh(index);
-        exchange(slot, &mut context, true);
+        exchange(slot, &mut context, true, false);
         // SAFETY: the sentry filled in the registers.
         unsafe { host::sigreturn(&raw const context as u64) }
     }
     // SAFETY: the copy of a host's frame, where the sentry was told that it is.
     let context = unsafe { &mut *(frame as *mut Context) };
-    exchange(slot, context, true);
+    exchange(slot, context, false, true);
     // SAFETY: the same, as the sentry changed it.
     unsafe { host::sigreturn(frame) }
 }
@@ -197,7 +197,8 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
         to.store(context.mctx[from], Relaxed);
     }
     let carried = if call { data::carry(info.syscall as u32, slot) } else { 0 };
-    if call && matches!(info.syscall, EXIT | EXIT_GROUP) {
+    let ends = call && matches!(info.syscall, EXIT | EXIT_GROUP);
+    if ends {
         slot.robust_idle.store(own::idle_list(slot), Relaxed);
     }
     slot.frame.store(context as *const Context as u64, Relaxed);
@@ -213,7 +214,7 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
     slot.req_arch.store(info.arch, Relaxed);
     slot.req_addr.store(info.addr, Relaxed);
     let spins = !rung && !(call && rings(info.syscall as u32, context.mctx[R10]));
-    exchange(slot, context, spins);
+    exchange(slot, context, spins, ends);
     // SAFETY: the host's own frame, as the sentry changed it.
     unsafe { host::sigreturn(context as *const Context as u64) }
 }
@@ -318,9 +319,29 @@ pub fn batch_from(slot: &Slot, from: u32) -> u32 {
     batch(slot, slot.req_seq.load(Relaxed), from)
 }
 
-/// Reports what the slot says, does what the sentry answers, until it lets the guest go on.
+/// Whether this thread has no doorbell.
+fn is_mute(slot: &Slot) -> bool {
+    matches!(slot.listener.load(Relaxed), 0 | ENDS)
+}
+
+/// Waits for the answer to a request that a task without a doorbell makes at its start or its end.
+fn await_answer(slot: &Slot, seq: u32) {
+    if slot.req_kind.load(Relaxed) != KIND_STARTED {
+        slot.listener.store(ENDS, Release);
+        host::futex_wake(&slot.listener);
+    }
+    loop {
+        let seen = slot.rsp_seq.load(Acquire);
+        if seen == seq {
+            return;
+        }
+        host::futex_wait(&slot.rsp_seq, seen);
+    }
+}
+
+/// Reports what the slot says, does what the sentry answers, until it lets the guest go on. `mute`: no doorbell is made for it.
 #[inline(always)]
-fn exchange(slot: &Slot, context: &mut Context, mut spin: bool) {
+fn exchange(slot: &Slot, context: &mut Context, mut spin: bool, mut mute: bool) {
     let (fs, gs) = host::bases();
     slot.req_fs.store(fs, Relaxed);
     slot.req_gs.store(gs, Relaxed);
@@ -330,6 +351,18 @@ fn exchange(slot: &Slot, context: &mut Context, mut spin: bool) {
     loop {
         let seq = slot.req_seq.load(Relaxed).wrapping_add(1);
         slot.req_seq.swap(seq, SeqCst);
+        if is_mute(slot) {
+            if mute {
+                await_answer(slot, seq);
+            } else {
+                tell_bell(slot);
+                // From here on gates find their slot, if the guest has no use for GS.
+                if gs == 0 {
+                    host::set_gs(slot as *const Slot as u64);
+                }
+            }
+        }
+        mute = false;
         if spin && slot.polling.load(SeqCst) != 0 {
             let start = host::tsc();
             while slot.rsp_seq.load(Acquire) != seq && slot.polling.load(Relaxed) != 0 {

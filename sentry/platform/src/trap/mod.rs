@@ -178,7 +178,7 @@ impl Runtime {
         let pending = (listener.as_fd(), zygote.bell);
         let of = process::Copied { slot: zygote.bind.slot, frame: 0, xstate: None };
         match zygote.bind.process.fork(pending, &mut zygote.close, &of) {
-            Ok(bind) => Ok(bind),
+            Ok((bind, _)) => Ok(bind),
             Err(error) => {
                 self.loss.check();
                 if zygote.dies(&error) {

@@ -227,7 +227,7 @@ pub fn is_poller() -> bool {
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum After {
+pub enum After {
     /// Its task goes on, or somebody else has the request.
     On,
     /// The call blocks.
@@ -693,7 +693,7 @@ pub fn serve_light(
 
 /// Gives an event to the sink without a full port and carries out the verdict; the task is being handled. Those whom it wakes come
 /// after it: it goes on meanwhile.
-fn serve_with(task: &Arc<Task>, bind: &Arc<Binding>, port: TrapPort<'_>, event: Event) -> After {
+pub fn serve_with(task: &Arc<Task>, bind: &Arc<Binding>, port: TrapPort<'_>, event: Event) -> After {
     let after = answer(task, bind, port, event);
     task.settle();
     after

@@ -36,8 +36,9 @@ impl Kept {
             to.store(from, Relaxed);
         }
         slot.rsp_fs.store(self.regs.fs_base, Relaxed);
-        // A guest that has no use for GS lends it to the shim's gates.
-        let gs = if self.regs.gs_base == 0 { bind.address() } else { self.regs.gs_base };
+        // A guest that has no use for GS lends it to the shim's gates, which want a doorbell.
+        let lent = self.regs.gs_base == 0 && !bind.is_mute();
+        let gs = if lent { bind.address() } else { self.regs.gs_base };
         slot.rsp_gs.store(gs, Relaxed);
         slot.rsp_bases.store(u32::from(self.bases.0) | u32::from(self.bases.1) << 1, Relaxed);
     }
@@ -166,7 +167,11 @@ impl<'a> TrapPort<'a> {
 
     /// Registers of a thread that has not been in guest code.
     fn begin(&mut self, regs: &Regs) {
-        let words = ctl::mctx(self.bind.words());
+        self.begin_from(ctl::mctx(self.bind.words()), regs);
+    }
+
+    /// Registers of one that begins from a frame with these.
+    pub fn begin_from(&mut self, words: [u64; MCTX_WORDS], regs: &Regs) {
         self.loaded = Some(Kept { words, regs: *regs, bases: (true, true) });
         self.changed = true;
     }
@@ -694,14 +699,16 @@ impl Port for TrapPort<'_> {
         let xstate = self.start_xstate();
         let bind = self.bind.clone();
         let mut close = self.close.take().unwrap_or(0);
+        let words = self.load().words;
         let of = Copied { slot: bind.slot, frame: bind.words().frame.load(Relaxed), xstate };
         let child = bind.process.fork((bind.listener().as_fd(), bell), &mut close, &of);
         self.close = (close != 0).then_some(close);
-        let child = child?;
+        let (child, request) = child?;
+        let first = if child.is_mute() { First::Mute(request, words) } else { First::Made };
         if self.held.is_none() {
             self.held = bind.process.next_area();
         }
-        Ok(Task::create(&self.task.rt, sink, child, First::Made, start))
+        Ok(Task::create(&self.task.rt, sink, child, first, start))
     }
 
     fn spawn(&mut self, start: &Regs, sink: Arc<dyn TaskSink>) -> Result<NewTask, CallError> {

@@ -40,6 +40,8 @@ pub struct Process {
     next: Mutex<NextArea>,
     /// It has made a process.
     forks: AtomicBool,
+    /// The slot of its thread that began without a doorbell; 0: there was none.
+    mute: AtomicU32,
     tasks: Mutex<HashMap<u32, Weak<Task>>>,
     /// Its call sites.
     pub sites: Mutex<Sites>,
@@ -128,6 +130,22 @@ pub enum Next {
     Dead,
 }
 
+/// What the word of a thread without a doorbell says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// It has a doorbell now.
+    Bell,
+    /// It calls exit or exit_group.
+    Ends,
+    /// Its process is dead.
+    Gone,
+    /// What no shim says.
+    Bad,
+}
+
+/// How long a guest that has changed such a word by itself can keep its worker from seeing that it is dead.
+const HOSTILE: Duration = Duration::from_secs(1);
+
 /// A process that has used no more slots has little in its shared area.
 const SMALL: u32 = 32;
 /// Most spare threads of one process.
@@ -143,8 +161,10 @@ pub struct Binding {
     pub slot: u32,
     /// Where its doorbell rings.
     listener: RwLock<Arc<OwnedFd>>,
-    /// Its thread id, 0 until it has rung once.
+    /// Its thread id, 0 until it has rung once, unless it is its process's first.
     pub tid: AtomicU32,
+    /// It has no doorbell yet: there is nothing to listen to but its word in the slot.
+    mute: AtomicBool,
     /// Who comes after its task.
     pub next: Mutex<Next>,
 }
@@ -158,6 +178,42 @@ impl Binding {
     /// Rings there from now on.
     pub fn hear(&self, listener: OwnedFd) {
         *self.listener.write() = Arc::new(listener);
+    }
+
+    /// Whether it has no doorbell yet.
+    pub fn is_mute(&self) -> bool {
+        self.mute.load(Relaxed)
+    }
+
+    /// Waits until a thread without a doorbell has one, and hears it from then on; or until it calls exit, or is dead.
+    pub fn next_word(&self, before: u32) -> Word {
+        let word = &self.words().listener;
+        let now = loop {
+            let now = word.load(Acquire);
+            if now != before {
+                break now;
+            }
+            if self.process.ended().is_some() {
+                return Word::Gone;
+            }
+            // The reaper changes the word and wakes, but the guest might change it back.
+            hostcalls::futex_wait(word, before, HOSTILE);
+        };
+        match now {
+            layout::GONE => Word::Gone,
+            layout::ENDS => Word::Ends,
+            0 => Word::Bad,
+            number => {
+                // What holds its place in the table goes first.
+                self.silence();
+                match self.process.hear(self.slot, number.wrapping_sub(1)) {
+                    Ok(listener) => self.hear(listener),
+                    Err(_) => return Word::Bad,
+                }
+                self.mute.store(false, Relaxed);
+                Word::Bell
+            }
+        }
     }
 
     /// Closes the listener, which ends the thread's waiting in its doorbell. Whatever it is answered with is to be in the slot.
@@ -230,6 +286,7 @@ impl Process {
             spares: Mutex::default(),
             next: Mutex::default(),
             forks: AtomicBool::new(false),
+            mute: AtomicU32::new(0),
             tasks: Mutex::default(),
             sites: Mutex::new(sites),
             rt: Arc::downgrade(rt),
@@ -282,6 +339,14 @@ impl Process {
     /// Called by the reaper.
     pub fn on_exit(self: &Arc<Self>, signal: i32) {
         self.ended.store(signal, Release);
+        let mute = self.mute.load(Acquire);
+        if mute != 0 {
+            let word = &self.ctl.slot(mute).listener;
+            for was in [0, layout::ENDS] {
+                let _ = word.compare_exchange(was, layout::GONE, SeqCst, Relaxed);
+            }
+            hostcalls::futex_wake(word);
+        }
         if let Some(rt) = self.rt.upgrade() {
             rt.lost(self, signal);
         }
@@ -351,7 +416,17 @@ impl Process {
 
     fn binding(self: &Arc<Self>, slot: u32, listener: OwnedFd) -> Binding {
         let listener = RwLock::new(Arc::new(listener));
-        Binding { process: self.clone(), slot, listener, tid: AtomicU32::new(0), next: Mutex::default() }
+        let (tid, mute) = (AtomicU32::new(0), AtomicBool::new(false));
+        Binding { process: self.clone(), slot, listener, tid, mute, next: Mutex::default() }
+    }
+
+    /// The first thread, without a doorbell. `place` holds the place in the table that its listener will have.
+    fn mute_binding(self: &Arc<Self>, slot: u32, place: OwnedFd) -> Binding {
+        let bind = self.binding(slot, place);
+        bind.tid.store(self.pid as u32, Relaxed);
+        bind.mute.store(true, Relaxed);
+        self.mute.store(slot, Release);
+        bind
     }
 
     /// The listener that is coming up in a slot.
@@ -411,12 +486,14 @@ impl Process {
 
     /// Makes a process that is a copy of this one, with one task. The notification is one of this process's that is pending.
     /// `close`: a descriptor in this process, plus 1, that is to be closed, 0 for none; then the child's pidfd in the same way.
+    /// A child that goes on from a frame has no doorbell yet, and waits for the answer to its first request, whose number comes
+    /// with it.
     pub fn fork(
         self: &Arc<Self>,
         pending: (BorrowedFd<'_>, u64),
         close: &mut u32,
         of: &Copied,
-    ) -> Result<Binding, CallError> {
+    ) -> Result<(Binding, u32), CallError> {
         let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
         let (ready, given) = self.next.lock().take();
         let ctl = ready.map_or_else(|| rt.areas.take(), Ok).map_err(errno)?;
@@ -426,6 +503,7 @@ impl Process {
         let mut forker = self.forker.lock();
         let tid = forker.tid.ok_or(CallError::Gone)?;
         let alone = forker.silent < SILENT;
+        let mute = alone && of.frame != 0;
         // Its thread's stack is not to be the one whose frame it copies.
         let slot = if alone { of.slot } else { 1 + u32::from(of.slot == 1) };
         ctl.reset(slot, of.xstate.filter(|_| !alone));
@@ -435,6 +513,8 @@ impl Process {
             head.cmd_slot.store(slot, Relaxed);
             head.cmd_seq.store(1, Release);
         }
+        // As long as nobody else has the area.
+        let request = ctl.slot(slot).req_seq.load(Relaxed).wrapping_add(1);
         let (listener, id) = pending;
         let fd = match given {
             Some(number) => number,
@@ -460,19 +540,20 @@ impl Process {
         }
         *close = pidfd.wrapping_add(1);
         ctl.close();
-        drop(place);
+        let place = mute.then_some(place);
         let pidfd = hostcalls::pidfd_getfd(self.pidfd.as_fd(), pidfd).map_err(|_| CallError::Gone)?;
         let child = Process::new(&rt, pidfd, ctl, slot, rt.vdso.load(Relaxed), sites, |pid| {
             if alone { Forker::later(silent) } else { Forker::first(pid, at, silent) }
         })?;
         child.places.inherit(&self.places);
         let binding = match u32::try_from(value) {
+            Ok(_) if let Some(place) = place => Ok(child.mute_binding(slot, place)),
             Ok(listener) if alone => child.hear(slot, listener).map(|listener| child.binding(slot, listener)),
             Ok(_) => child.bind(slot),
             // The child could not make its doorbell, and has ended.
             Err(_) => Err(failed()),
         };
-        binding.map_err(|_| {
+        binding.map(|binding| (binding, request)).map_err(|_| {
             child.destroy();
             CallError::Errno(libc::EAGAIN)
         })

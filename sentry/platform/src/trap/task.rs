@@ -9,7 +9,7 @@ use super::port::TrapPort;
 use super::process::{Binding, Process};
 use super::{Runtime, poller, worker};
 use crate::{Event, NewTask, OWN_CALLS, Regs, Space, TaskControl, TaskSink, Verdict, hostcalls};
-use lazaret_shim::layout;
+use lazaret_shim::layout::{self, MCTX_WORDS};
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,10 +56,11 @@ pub enum Reply {
     Exit,
 }
 
-/// A doorbell that is to be answered.
+/// Somebody who is to be told that his answer is there.
 pub struct Bell {
     bind: Arc<Binding>,
-    id: u64,
+    /// The notification; none: he has no doorbell, and waits for the answer's word.
+    id: Option<u64>,
     given: Option<Given>,
 }
 
@@ -75,6 +76,8 @@ pub enum First {
     Made,
     /// On a spare thread, which has a worker: the doorbell to answer, and its request.
     Spare(u64, u32),
+    /// On a thread without a doorbell, which waits for the answer to this request: from a frame with these registers.
+    Mute(u32, [u64; MCTX_WORDS]),
 }
 
 /// The part of a task under its lock.
@@ -87,6 +90,8 @@ pub struct State {
     pub replied: u32,
     /// The notification behind the request, when its doorbell has rung and no port owns it.
     pub bell: Option<u64>,
+    /// The request is that of a thread without a doorbell.
+    pub mute: bool,
     /// A kick that its sink has not seen yet.
     pub kicked: bool,
     /// The parked request is to ring again so that the kick can be delivered.
@@ -185,6 +190,7 @@ impl Task {
                 seq: 0,
                 replied: 0,
                 bell: None,
+                mute: false,
                 kicked: false,
                 ringing: false,
                 early: None,
@@ -306,7 +312,8 @@ impl Task {
         st.replied = st.seq;
         slot.rsp_seq.store(st.seq, Release);
         let given = st.given.take();
-        st.bell.take().map(|id| Bell { bind: st.bind.clone(), id, given })
+        let (bell, mute) = (st.bell.take(), std::mem::take(&mut st.mute));
+        (mute || bell.is_some()).then(|| Bell { bind: st.bind.clone(), id: bell, given })
     }
 
     /// Answers a doorbell; false: the thread is dead. Should the descriptor not get there, what is to be done with it fails (EBADF).
@@ -325,6 +332,7 @@ impl Task {
     /// Answers a doorbell.
     pub fn answer_bell(&self, bell: Option<Bell>) {
         let Some(Bell { bind, id, given }) = bell else { return };
+        let Some(id) = id else { return hostcalls::futex_wake(&bind.words().rsp_seq) };
         let listener = bind.listener();
         let listener = listener.as_fd();
         let elsewhere = poller::is_poller();

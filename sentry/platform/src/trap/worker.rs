@@ -2,16 +2,18 @@
 
 use super::ctl::{self, Request};
 use super::port::TrapPort;
-use super::process::{Binding, Next, Process};
+use super::poller::After;
+use super::process::{Binding, Next, Process, Word};
 use super::task::{First, Reply, Run, State, Task};
 use super::{patch, poller};
 use crate::{Event, Verdict, hostcalls};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::cell::RefCell;
+use lazaret_shim::layout;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
 /// What a worker is to do.
@@ -217,6 +219,16 @@ fn begin(task: &Arc<Task>) {
     let (bell, seq) = match first {
         First::Worker => return,
         First::Spare(bell, seq) => (bell, seq),
+        First::Mute(seq, words) => {
+            let regs = st.start;
+            (st.seq, st.mute) = (seq, true);
+            task.set_run(&mut st, Run::Handling);
+            drop(st);
+            let mut port = TrapPort::hot(task, bind.clone(), seq, &Event::Started);
+            port.begin_from(words, &regs);
+            poller::serve_with(task, &bind, port, Event::Started);
+            return follow_mute(task, bind);
+        }
         First::Made => {
             drop(st);
             // It is not the guest's code that runs there, but in memory that may be another guest's work.
@@ -268,6 +280,51 @@ fn follow(rt: &super::Runtime, bind: Arc<Binding>) {
             serve_from(task, rung);
         }
     }));
+}
+
+/// Gives a task without a doorbell a worker.
+fn follow_mute(task: &Arc<Task>, bind: Arc<Binding>) {
+    let (rt, task) = (task.rt.clone(), task.clone());
+    rt.pool.run(Box::new(move || {
+        bind.process.came_up(bind.process.pid as u32);
+        if serve_mute(&task, &bind) {
+            drop(bind);
+            serve(task);
+        }
+    }));
+}
+
+/// Serves a task until it has a doorbell; false if it has ended before.
+fn serve_mute(task: &Arc<Task>, bind: &Arc<Binding>) -> bool {
+    let mut before = 0;
+    loop {
+        match bind.next_word(before) {
+            Word::Bell => return true,
+            Word::Gone => return false,
+            Word::Ends if end_mute(task, bind) => before = layout::ENDS,
+            Word::Ends if task.lock().run == Run::Done => return false,
+            Word::Ends | Word::Bad => {
+                bind.process.destroy();
+                return false;
+            }
+        }
+    }
+}
+
+/// A task without a doorbell calls exit or exit_group; false: the task is over, or it is another request.
+fn end_mute(task: &Arc<Task>, bind: &Arc<Binding>) -> bool {
+    let mut st = task.lock();
+    let Request::Syscall(request, carried) = ctl::decode(bind.words()) else { return false };
+    if st.run != Run::Running || !matches!(i64::from(request.nr), libc::SYS_exit | libc::SYS_exit_group) {
+        return false;
+    }
+    let seq = bind.words().req_seq.load(Acquire);
+    (st.seq, st.mute) = (seq, true);
+    task.set_run(&mut st, Run::Handling);
+    drop(st);
+    let event = Event::Syscall(request);
+    let port = TrapPort::hot(task, bind.clone(), seq, &event).carries(&request, carried);
+    poller::serve_with(task, bind, port, event) != After::Off
 }
 
 /// Keeps the thread of a task that has left it, which waits in its doorbell; false if it is not wanted.
