@@ -387,6 +387,37 @@ fn write_read_only() -> i32 {
 const SPOT: usize = SHIM + 0x100_0000 + 2000 * 0x4000 + 0x1000;
 const MARK: u64 = 0x6c61_7a61_7265_7421;
 
+/// Writes what a shim would not, where a new process tells the sandbox's kernel that it listens, or ends; before any call, and
+/// then goes on.
+fn scribble_unheard() -> i32 {
+    const CTL: usize = SHIM + 0x100_0000;
+    const SLOT: usize = 0x8000;
+    // That it ends, that it is dead, an error, descriptors that it has or has not, and what says nothing.
+    let values = [0x7fff_ffff, 0x7fff_fffe, 0x8000_0016, 1, 2, 3, 40, 41, 42, 0x7fff_fff0, 0];
+    for (i, value) in values.iter().cycle().take(66).enumerate() {
+        let pid = child(|| {
+            for slot in 1..4 {
+                for at in (CTL + slot * SLOT + 0x800..CTL + slot * SLOT + 0xc00).step_by(4) {
+                    // SAFETY: mapped for this test, and large enough; where it faults, that is what is tested.
+                    unsafe { (at as *mut u32).write_volatile(*value) };
+                }
+            }
+            if i % 3 == 0 {
+                let end = now_ms() + 20;
+                while now_ms() < end {
+                    std::hint::spin_loop();
+                }
+            }
+            if i % 2 == 0 {
+                sys!(SYS_getppid);
+            }
+            0
+        });
+        finish(pid, 3000);
+    }
+    0
+}
+
 /// Natively there is no such area.
 extern "C" fn nothing_there(_: i32) {
     child::exit_now(7);
@@ -446,6 +477,7 @@ const MODES: &[(&str, Harm)] = &[
     ("jump_into_shim", jump_into_shim),
     ("scribble", scribble),
     ("scribble_data", scribble_data),
+    ("scribble_unheard", scribble_unheard),
     ("unmap_shim", unmap_shim),
     ("fork_bomb", fork_bomb),
     ("descriptors", descriptors),

@@ -654,6 +654,8 @@ fn serve(it: &mut Hot, key: &mut Option<Key>) -> After {
         return After::On;
     }
     let (request, carried, light) = match ctl::decode(it.bind.words()) {
+        // It has rung.
+        Request::Light(request, _) if layout::rings(request.nr, request.args[3]) => return After::On,
         Request::Light(request, carried) => {
             *key = Some(Guess::key(&request));
             (request, carried, true)
@@ -687,7 +689,7 @@ pub fn serve_light(
     (request, carried): (SyscallRequest, u32),
 ) {
     let event = Event::Syscall(request);
-    let port = TrapPort::hot(task, bind.clone(), seq, &event).carries(&request, carried).light();
+    let port = TrapPort::hot(task, bind.clone(), seq, &event).carries(&request, carried).light().rung();
     serve_with(task, bind, port, event);
 }
 

@@ -66,6 +66,9 @@ pub struct TrapPort<'a> {
     pub(super) defer: bool,
     /// The call came through a gate.
     light: bool,
+    /// The number in the process of the descriptor that may go with the answer to the doorbell, of a call that came through a gate
+    /// and has rung.
+    number: Option<u32>,
     /// Sites of code that is mapped may be rewritten at once.
     pub(super) ahead: bool,
     /// A new program begins.
@@ -135,6 +138,7 @@ impl<'a> TrapPort<'a> {
             close: None,
             defer: false,
             light: false,
+            number: None,
             ahead: false,
             begins: false,
             cramped: false,
@@ -162,6 +166,12 @@ impl<'a> TrapPort<'a> {
     /// For a call that came through a gate.
     pub fn light(mut self) -> Self {
         self.light = true;
+        self
+    }
+
+    /// And has rung: the doorbell is in the state, and a descriptor may go with the answer.
+    pub fn rung(mut self) -> Self {
+        self.number = self.bind.process.number_for(self.bind.slot);
         self
     }
 
@@ -326,14 +336,14 @@ impl<'a> TrapPort<'a> {
         if let Some((_, fd)) = self.given.iter().find(|(given, _)| Arc::ptr_eq(given, file)) {
             return Ok(*fd);
         }
-        let bell = self.need_bell()?;
-        if self.held.is_none()
-            && let Some(number) = self.bind.process.number_for(self.bind.slot)
-        {
+        let process = &self.bind.process;
+        let number = self.number.or_else(|| self.bell.and_then(|_| process.number_for(self.bind.slot)));
+        if let Some(number) = number.filter(|_| self.held.is_none() && self.lost.is_none()) {
             self.held = Some((file.clone(), number));
             self.given.push((file.clone(), number.into()));
             return Ok(number.into());
         }
+        let bell = self.need_bell()?;
         match hostcalls::notif_addfd(self.bind.listener().as_fd(), bell, file.as_fd()) {
             Ok(fd) => {
                 self.given.push((file.clone(), fd.into()));
@@ -499,6 +509,10 @@ impl Port for TrapPort<'_> {
     fn defer(&mut self) -> bool {
         self.defer = self.bell.is_some() || !self.cramped;
         self.defer
+    }
+
+    fn may_give(&self) -> bool {
+        self.number.is_some() && self.held.is_none()
     }
 
     fn deferred(&self) -> Option<Token> {
