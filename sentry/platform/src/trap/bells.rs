@@ -5,7 +5,7 @@
 //! task to rest here and serves others. Whoever waits here when a task at rest rings, or dies, is its worker from then on.
 
 use super::Runtime;
-use super::process::Binding;
+use super::binding::Binding;
 use super::task::Task;
 use super::worker;
 use crate::hostcalls;

@@ -2,8 +2,9 @@
 //! seccomp filter, and the shim's handler hands the event to the sentry.
 //!
 //! - [`boot`]: the zygote and the guests' namespaces.
-//! - [`process`]: a guest process, its forker, its memory.
-//! - [`task`]: a task's state machine; [`worker`]: its host thread in the sentry; [`port`]: access while stopped.
+//! - [`process`]: a guest process, its forker, its memory; [`binding`]: its host threads.
+//! - [`task`]: a task's state machine; [`worker`]: its host thread in the sentry; [`port`]: access while stopped; [`batch`]: host calls
+//!   of the task for the sentry.
 //! - [`together`]: what is kept on one processor while threads are made.
 //! - [`poller`]: the thread that serves tasks which call often, without any wake-up.
 //! - [`bells`]: tasks without a worker, where many block.
@@ -20,7 +21,9 @@
 
 mod ahead;
 mod areas;
+mod batch;
 mod bells;
+mod binding;
 pub(crate) mod boot;
 mod ctl;
 mod data;
@@ -42,9 +45,10 @@ pub use ctl::fuzz_slot;
 
 use crate::loss::Loss;
 use crate::{CallError, NewTask, Platform, TaskSink, guestfilter, hostcalls};
+use binding::Binding;
 use lazaret_shim::layout;
 use parking_lot::Mutex;
-use process::{Binding, Process};
+use process::Process;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Relaxed, Release};

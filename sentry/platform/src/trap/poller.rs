@@ -14,9 +14,9 @@
 //! worse than sleeping: who yields waits for them. So it is given up for a while when it does not pay ([`Pairs`]).
 
 use super::Runtime;
+use super::binding::Binding;
 use super::ctl::{self, Request};
 use super::port::TrapPort;
-use super::process::Binding;
 use super::task::{Reply, Run, State, Task};
 use crate::{Event, SyscallRequest, Verdict, hostcalls};
 use lazaret_shim::layout;

@@ -1,10 +1,11 @@
 //! Access to a stopped task.
 
+use super::binding::Binding;
 use super::ctl;
 use super::data::{Carried, Left};
 use super::lend;
 use super::patch;
-use super::process::{Binding, Copied, Process};
+use super::process::{Copied, Process};
 use super::task::{First, Given, Reply, State, Task};
 use super::worker;
 use super::xstate;
@@ -68,7 +69,7 @@ pub struct TrapPort<'a> {
     light: bool,
     /// The number in the process of the descriptor that may go with the answer to the doorbell, of a call that came through a gate
     /// and has rung.
-    number: Option<u32>,
+    pub(super) number: Option<u32>,
     /// Sites of code that is mapped may be rewritten at once.
     pub(super) ahead: bool,
     /// A new program begins.
@@ -76,11 +77,11 @@ pub struct TrapPort<'a> {
     /// More rewritten sites are to be put back for it than one batch has room for.
     cramped: bool,
     /// Those left so far.
-    queue: Vec<[u64; 7]>,
+    pub(super) queue: Vec<[u64; 7]>,
     /// Descriptors placed for them, with their numbers in the process.
-    given: Vec<(Arc<OwnedFd>, u64)>,
+    pub(super) given: Vec<(Arc<OwnedFd>, u64)>,
     /// The one of them that goes with the answer to the doorbell.
-    held: Option<Given>,
+    pub(super) held: Option<Given>,
     /// Guest memory that came with the call.
     carried: Carried,
     /// What goes to guest memory with its answer.
@@ -88,7 +89,6 @@ pub struct TrapPort<'a> {
 }
 
 const TRAP_FLAG: u64 = 0x100;
-const CLOSE: u64 = 3;
 const PAGE: u64 = 4096;
 /// Call of a batch behind which answers of a batch of one may lie: room for a struct rusage, and for a byte of each of
 /// `MINCORE_MAX` pages.
@@ -290,70 +290,6 @@ impl<'a> TrapPort<'a> {
         });
     }
 
-    /// Puts what is left to the task into the slot.
-    fn hand_over(&mut self, st: &mut State) {
-        if !self.queue.is_empty() {
-            st.calls_first = true;
-            self.put_batch(&[]);
-        }
-        if let Some(given) = self.held.take() {
-            st.given = Some(given);
-        }
-    }
-
-    /// Puts the queue and more calls into the slot; where the latter begin.
-    pub(super) fn put_batch(&mut self, more: &[[u64; 7]]) -> usize {
-        let slot = self.bind.words();
-        let queued = self.queue.len();
-        let closes = self.given.drain(..).map(|(_, fd)| [CLOSE, fd, 0, 0, 0, 0, 0]);
-        let mut count = 0;
-        for (to, from) in
-            slot.calls.iter().zip(self.queue.drain(..).chain(more.iter().copied()).chain(closes))
-        {
-            for (word, value) in to.words.iter().zip(from) {
-                word.store(value, Relaxed);
-            }
-            count += 1;
-        }
-        slot.rsp_calls.store(count, Relaxed);
-        queued
-    }
-
-    /// Leaves calls that belong together to the task.
-    pub(super) fn leave(&mut self, calls: &[[u64; 7]]) -> Result<(), CallError> {
-        self.room(calls.len())?;
-        self.queue.extend_from_slice(calls);
-        Ok(())
-    }
-
-    /// Makes room for so many more calls in the batch.
-    pub(super) fn room(&mut self, calls: usize) -> Result<(), CallError> {
-        if self.queue.len() + self.given.len() + calls > layout::BATCH { self.flush() } else { Ok(()) }
-    }
-
-    /// Places a descriptor in the task's process until the batch that is being gathered has been run; its number there.
-    pub(super) fn give(&mut self, file: &Arc<OwnedFd>) -> Result<u64, CallError> {
-        if let Some((_, fd)) = self.given.iter().find(|(given, _)| Arc::ptr_eq(given, file)) {
-            return Ok(*fd);
-        }
-        let process = &self.bind.process;
-        let number = self.number.or_else(|| self.bell.and_then(|_| process.number_for(self.bind.slot)));
-        if let Some(number) = number.filter(|_| self.held.is_none() && self.lost.is_none()) {
-            self.held = Some((file.clone(), number));
-            self.given.push((file.clone(), number.into()));
-            return Ok(number.into());
-        }
-        let bell = self.need_bell()?;
-        match hostcalls::notif_addfd(self.bind.listener().as_fd(), bell, file.as_fd()) {
-            Ok(fd) => {
-                self.given.push((file.clone(), fd.into()));
-                Ok(fd.into())
-            }
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Err(self.set_lost().into()),
-            Err(error) => Err(CallError::Errno(error.raw_os_error().unwrap_or(libc::EIO))),
-        }
-    }
-
     /// Keeps what a parked task will go on with.
     pub fn keep(&mut self, st: &mut State) {
         self.write_left();
@@ -389,45 +325,6 @@ impl<'a> TrapPort<'a> {
         let signal = self.bind.process.ended().unwrap_or(libc::SIGKILL);
         self.lost = Some(signal);
         Gone
-    }
-
-    /// Runs a batch of host calls in the task's process, behind those that are left to it.
-    pub(super) fn calls<const N: usize>(&mut self, batch: &[[u64; 7]; N]) -> Result<[i64; N], CallError> {
-        self.room(N)?;
-        let bell = self.need_bell()?;
-        self.write_left();
-        let first = self.put_batch(batch);
-        let slot = self.bind.words();
-        if let Some(close) = self.close.take() {
-            slot.rsp_close.store(close, Relaxed);
-        }
-        slot.rsp_kind.store(layout::REPLY_CALLS, Relaxed);
-        slot.rsp_seq.store(self.seq, Release);
-        self.task.awaits(true);
-        let bind = self.bind.clone();
-        let sent = self.task.send(&bind, bell, self.held.take());
-        let notif = if sent { worker::recv(&bind) } else { None };
-        self.task.awaits(false);
-        let Some(notif) = notif else {
-            return Err(self.set_lost().into());
-        };
-        self.bell = Some(notif.id);
-        self.seq = notif.args[0] as u32;
-        let slot = bind.words();
-        let value = |i: usize| slot.results.get(i).map_or(-1, |word| word.load(Relaxed));
-        for i in 0..first {
-            result(value(i))?;
-        }
-        Ok(std::array::from_fn(|i| value(first + i)))
-    }
-
-    fn call(&mut self, nr: u64, args: [u64; 6]) -> Result<i64, CallError> {
-        let [a, b, c, d, e, f] = args;
-        if self.defer && matches!(nr, 9 | 10 | 11 | 28) {
-            return self.leave(&[[nr, a, b, c, d, e, f]]).map(|()| 0);
-        }
-        let [value] = self.calls(&[[nr, a, b, c, d, e, f]])?;
-        result(value)
     }
 
     /// A spare thread of the process that will begin with this task's extended state.

@@ -1,5 +1,6 @@
 //! A guest process: one host process, its shared area, and the commands to its forker.
 
+use super::binding::{Binding, Next};
 use super::ctl::Ctl;
 use super::lend::Places;
 use super::patch::Sites;
@@ -7,7 +8,7 @@ use super::task::{Given, Task};
 use super::{Runtime, xstate};
 use crate::{CallError, Gone, MemFault, Space, Token, hostcalls};
 use lazaret_shim::layout;
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -118,120 +119,12 @@ struct Spare {
     seq: u32,
 }
 
-/// Who a host thread works for next.
-#[derive(Default)]
-pub enum Next {
-    /// Its present task, or nobody yet.
-    #[default]
-    Open,
-    /// This task, of which its worker learns by the first ring.
-    Task(Arc<Task>),
-    /// Nobody: the thread is dead.
-    Dead,
-}
-
-/// What the word of a thread without a doorbell says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
-    /// It has a doorbell now.
-    Bell,
-    /// It calls exit or exit_group.
-    Ends,
-    /// Its process is dead.
-    Gone,
-    /// What no shim says.
-    Bad,
-}
-
-/// How long a guest that has changed such a word by itself can keep its worker from seeing that it is dead.
-const HOSTILE: Duration = Duration::from_secs(1);
-
 /// A process that has used no more slots has little in its shared area.
 const SMALL: u32 = 32;
 /// Most spare threads of one process.
 const SPARES: usize = 16;
 /// Most spare threads of all.
 const SPARES_IN_ALL: usize = 128;
-
-/// A host thread made for a task.
-pub struct Binding {
-    /// Its process.
-    pub process: Arc<Process>,
-    /// Its slot.
-    pub slot: u32,
-    /// Where its doorbell rings.
-    listener: RwLock<Arc<OwnedFd>>,
-    /// Its thread id, 0 until it has rung once, unless it is its process's first.
-    pub tid: AtomicU32,
-    /// It has no doorbell yet: there is nothing to listen to but its word in the slot.
-    mute: AtomicBool,
-    /// Who comes after its task.
-    pub next: Mutex<Next>,
-}
-
-impl Binding {
-    /// Where its doorbell rings.
-    pub fn listener(&self) -> Arc<OwnedFd> {
-        self.listener.read().clone()
-    }
-
-    /// Rings there from now on.
-    pub fn hear(&self, listener: OwnedFd) {
-        *self.listener.write() = Arc::new(listener);
-    }
-
-    /// Whether it has no doorbell yet.
-    pub fn is_mute(&self) -> bool {
-        self.mute.load(Relaxed)
-    }
-
-    /// Waits until a thread without a doorbell has one, and hears it from then on; or until it calls exit, or is dead.
-    pub fn next_word(&self, before: u32) -> Word {
-        let word = &self.words().listener;
-        let now = loop {
-            let now = word.load(Acquire);
-            if now != before {
-                break now;
-            }
-            if self.process.ended().is_some() {
-                return Word::Gone;
-            }
-            // The reaper changes the word and wakes, but the guest might change it back.
-            hostcalls::futex_wait(word, before, HOSTILE);
-        };
-        match now {
-            layout::GONE => Word::Gone,
-            layout::ENDS => Word::Ends,
-            0 => Word::Bad,
-            number => {
-                // What holds its place in the table goes first.
-                self.silence();
-                match self.process.hear(self.slot, number.wrapping_sub(1)) {
-                    Ok(listener) => self.hear(listener),
-                    Err(_) => return Word::Bad,
-                }
-                self.mute.store(false, Relaxed);
-                Word::Bell
-            }
-        }
-    }
-
-    /// Closes the listener, which ends the thread's waiting in its doorbell. Whatever it is answered with is to be in the slot.
-    pub fn silence(&self) {
-        // A descriptor that is none of a listener.
-        *self.listener.write() = self.process.pidfd.clone();
-    }
-
-    /// Its control words.
-    pub fn words(&self) -> &layout::Slot {
-        self.process.ctl.slot(self.slot)
-    }
-
-    /// Where the task finds them.
-    pub fn address(&self) -> u64 {
-        layout::CTL + layout::SLOT_SIZE * u64::from(self.slot)
-    }
-}
 
 /// Holds a place in the sentry's table of descriptors: what is made beyond it could not be taken back.
 fn place(any: &OwnedFd) -> Result<OwnedFd, CallError> {
@@ -415,18 +308,13 @@ impl Process {
     }
 
     fn binding(self: &Arc<Self>, slot: u32, listener: OwnedFd) -> Binding {
-        let listener = RwLock::new(Arc::new(listener));
-        let (tid, mute) = (AtomicU32::new(0), AtomicBool::new(false));
-        Binding { process: self.clone(), slot, listener, tid, mute, next: Mutex::default() }
+        Binding::new(self.clone(), slot, listener)
     }
 
     /// The first thread, without a doorbell. `place` holds the place in the table that its listener will have.
     fn mute_binding(self: &Arc<Self>, slot: u32, place: OwnedFd) -> Binding {
-        let bind = self.binding(slot, place);
-        bind.tid.store(self.pid as u32, Relaxed);
-        bind.mute.store(true, Relaxed);
         self.mute.store(slot, Release);
-        bind
+        self.binding(slot, place).into_mute()
     }
 
     /// The listener that is coming up in a slot.
@@ -440,7 +328,7 @@ impl Process {
     }
 
     /// Takes the listener with this number in the process.
-    fn hear(&self, slot: u32, number: u32) -> Result<OwnedFd, CallError> {
+    pub fn hear(&self, slot: u32, number: u32) -> Result<OwnedFd, CallError> {
         let listener = hostcalls::pidfd_getfd(self.pidfd.as_fd(), number).map_err(|_| {
             // The thread waits in a doorbell that nobody hears.
             self.destroy();

@@ -4,9 +4,10 @@
 //! was woken by the doorbell, or the poller, which saw the request in the shared area. A doorbell that arrives
 //! while the poller handles or has parked the request is kept, and answered together with the request.
 
+use super::binding::Binding;
 use super::data::{self, Left};
 use super::port::TrapPort;
-use super::process::{Binding, Process};
+use super::process::Process;
 use super::{Runtime, poller, worker};
 use crate::{Event, NewTask, OWN_CALLS, Regs, Space, TaskControl, TaskSink, Verdict, hostcalls};
 use lazaret_shim::layout::{self, MCTX_WORDS};

@@ -1,15 +1,16 @@
 //! A task's worker: waits at the doorbell, gives events to the sink, carries out verdicts.
 
+use super::binding::{Binding, Next, Word};
 use super::ctl::{self, Request};
-use super::port::TrapPort;
 use super::poller::After;
-use super::process::{Binding, Next, Process, Word};
+use super::port::TrapPort;
+use super::process::Process;
 use super::task::{First, Reply, Run, State, Task};
 use super::{patch, poller};
 use crate::{Event, Verdict, hostcalls};
+use lazaret_shim::layout;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::cell::RefCell;
-use lazaret_shim::layout;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
