@@ -287,7 +287,8 @@ fn running_is_busy() {
         sys!(SYS_execve, p, &[p.as_ptr() as usize, c"100".as_ptr() as usize, 0], &[0usize]);
         1
     }));
-    until("it runs", || std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|l| l.to_str() == p.to_str().ok()));
+    let exe = format!("/proc/{pid}/exe");
+    until("it runs", || std::fs::read_link(&exe).is_ok_and(|l| l.to_str() == p.to_str().ok()));
     for flags in [O_WRONLY, O_RDWR, O_WRONLY | O_APPEND, O_RDONLY | O_TRUNC] {
         err(t.open("p", flags), ETXTBSY);
     }

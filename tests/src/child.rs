@@ -125,7 +125,8 @@ pub struct CloneArgs {
     pub cgroup: u64,
 }
 
-/// clone3(2) with these process numbers, from the innermost PID namespace out; the child ends with 0 if it has the first.
+/// clone3(2) with these process numbers, from the innermost PID namespace out; the child ends with 0 if it has the
+/// first.
 pub fn clone_with(numbers: &[i32], flags: i32) -> i64 {
     let args = CloneArgs {
         flags: flags as u64,

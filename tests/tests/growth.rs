@@ -1,6 +1,6 @@
-//! Servers that work, end and begin again in one sandbox: what the sentry holds does not become more and more. A few times in
-//! `make test`; in `make growth` (LAZARET_LONG) a round is twenty seconds of a server, and there are three at least. The programs
-//! are in `tests/programs/`.
+//! Servers that work, end and begin again in one sandbox: what the sentry holds does not become more and more. A
+//! few times in `make test`; in `make growth` (LAZARET_LONG) a round is twenty seconds of a server, and there are
+//! three at least. The programs are in `tests/programs/`.
 
 mod support;
 
@@ -23,9 +23,10 @@ const SERVERS: &[(&str, &str, &str, bool)] = &[
     ("sshd", "ssh-keygen", include_str!("../programs/sshd.sh"), false),
 ];
 
-/// The pool of the sentry's own threads is filled by a crowd ($2 is the guest program). Then a server's turn for each line: its text
-/// is the first argument. What it says, and how it ended.
-const TURNS: &str = r#"echo crowd 40 | "$2" churn; while read line; do sh -c "$1" 2>/dev/null </dev/null; echo "done $?"; done"#;
+/// The pool of the sentry's own threads is filled by a crowd ($2 is the guest program). Then a server's turn for
+/// each line: its text is the first argument. What it says, and how it ended.
+const TURNS: &str = r#"echo crowd 40 | "$2" churn
+while read line; do sh -c "$1" 2>/dev/null </dev/null; echo "done $?"; done"#;
 
 fn growth(platform: &'static str, text: &str) -> Result<(), Failed> {
     let long = std::env::var_os("LAZARET_LONG").is_some();
@@ -67,7 +68,7 @@ fn growth(platform: &'static str, text: &str) -> Result<(), Failed> {
     };
     // Caches fill in the first.
     round()?;
-    let looks = steady(sentry_of(child.id())?, if long { 3 } else { 1 }, &mut round)?;
+    let looks = steady(sentry_of(child.id())?, if long { 3..=24 } else { 1..=24 }, &mut round)?;
     drop(to);
     child.wait()?;
     println!("{platform}: KiB, descriptors, threads after each round, {turns} turns: {looks:?}");

@@ -20,8 +20,8 @@ fn listing(args: &[&str]) -> Vec<String> {
     out.out().lines().map(String::from).collect()
 }
 
-/// One run of a verb, continued behind each case that hangs or ends the program (one that takes [`LIMIT`] hangs): case to outcome, `None` for
-/// passed; skipped ones are left out.
+/// One run of a verb, continued behind each case that hangs or ends the program (one that takes [`LIMIT`] hangs):
+/// case to outcome, `None` for passed; skipped ones are left out.
 fn outcomes(place: Place, who: Who, verb: &str, cases: &[String]) -> BTreeMap<String, Option<String>> {
     let mut done = BTreeMap::new();
     let mut next = 0;

@@ -544,21 +544,20 @@ pub fn settled(pid: u32) -> [u64; 3] {
     last
 }
 
-/// Most rounds that [`steady`] asks for.
-const ROUNDS: usize = 8;
-
-/// What a process holds does not grow: neither memory nor descriptors nor threads. What is leaked is more after every
-/// round; what is kept for reuse, up to a bound, is not, whatever the bound is and however fast it is reached. So `round` is done until one
-/// has left no more than the one before, of each kind, and at least `least` times. What it held after each round.
+/// What a process holds does not grow: neither memory nor descriptors nor threads. What is leaked is more after
+/// every round. What is kept for reuse is so in the first ones, more and more slowly: how many threads and heaps
+/// there are, and when each has been at its largest, is chance. So `round` is done until one has left no more than
+/// the one before, of each kind; as often as the first of `rounds` says at least, as the last says at most. What
+/// it held after each.
 pub fn steady(
     pid: u32,
-    least: usize,
+    rounds: std::ops::RangeInclusive<usize>,
     mut round: impl FnMut() -> Result<(), Failed>,
 ) -> Result<Vec<[u64; 3]>, Failed> {
     let mut looks = vec![settled(pid)];
     let mut grows = [true; 3];
-    while looks.len() <= least || grows.contains(&true) {
-        if looks.len() > ROUNDS.max(least) {
+    while looks.len() <= *rounds.start() || grows.contains(&true) {
+        if looks.len() > *rounds.end() {
             return Err(format!("KiB, descriptors, threads are more after each round: {looks:?}").into());
         }
         round()?;

@@ -47,9 +47,11 @@ const BASH: &[&str] = &["/bin/bash", "--norc", "--noprofile", "-i"];
 
 // What is interrupted reads: a shell that has just forked has its signals no longer, and its child not yet.
 
-/// $JOB: a program that says when it is in the foreground of its terminal, in the background, and in the foreground again.
+/// $JOB: a program that says when it is in the foreground of its terminal, in the background, and in the
+/// foreground again.
 const JOB: &str = "front() { read _ _ _ _ own _ _ front _ </proc/$$/stat; [ $own = $front ]; }; \
-    echo in front; while front; do sleep 0.01; done; echo in back; until front; do sleep 0.01; done; echo again; read end";
+    echo in front; while front; do sleep 0.01; done; \
+    echo in back; until front; do sleep 0.01; done; echo again; read end";
 
 const SESSIONS: &[Session] = &[
     Session {
@@ -261,7 +263,8 @@ fn quoted(argv: &[String]) -> String {
     argv.iter().map(|a| format!("'{}'", a.replace('\'', "'\\''"))).collect::<Vec<_>>().join(" ")
 }
 
-/// A new terminal of 33x99. Sessions run beside each other: none of their programs may keep the terminal of another.
+/// A new terminal of 33x99. Sessions run beside each other: none of their programs may keep the terminal of
+/// another.
 fn pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     let size = libc::winsize { ws_row: 33, ws_col: 99, ws_xpixel: 0, ws_ypixel: 0 };
