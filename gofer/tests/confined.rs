@@ -73,7 +73,7 @@ fn dies_with_its_launcher() {
     assert!(state().is_some_and(|state| state != 'Z'));
     launcher.kill().unwrap();
     launcher.wait().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(2);
+    let deadline = Instant::now() + LIMIT;
     while state().is_some_and(|state| state != 'Z') {
         assert!(Instant::now() < deadline, "the gofer outlives its launcher");
         std::thread::sleep(Duration::from_millis(1));
@@ -89,6 +89,9 @@ fn as_user(arguments: &[&str]) {
     fs::remove_file(&program).unwrap();
     assert!(status.unwrap().success());
 }
+
+/// How long a busy machine may take for what comes at once.
+const LIMIT: Duration = Duration::from_secs(50);
 
 /// Whether clients hand off.
 static HAND_OFF: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
@@ -113,7 +116,7 @@ impl Drop for Gofer {
 
 /// Waits until a process is gone or a zombie of ours, which is reaped.
 fn wait_gone(pid: i32) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(2);
+    let deadline = Instant::now() + LIMIT;
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     while Instant::now() < deadline {
         match rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::NOHANG) {
