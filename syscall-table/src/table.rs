@@ -379,7 +379,7 @@ macro_rules! for_each_syscall {
             [434, pidfd_open, (pid: Pid, flags: PidfdFlags), Full(pidfd_open::pidfd_open), ""],
             [435, clone3, (cl_args: InBuf, size: usize), Partial(clone::clone3), "no CLONE_INTO_CGROUP; a time namespace is joined by execve, not by fork"],
             [436, close_range, (first: u32, last: u32, flags: CloseRangeFlags), Full(close::close_range), ""],
-            [437, openat2, (dirfd: DirFd, path: Path, how: InBuf, size: usize), Partial(open::openat2), "RESOLVE_CACHED answers EAGAIN"],
+            [437, openat2, (dirfd: DirFd, path: Path, how: InBuf, size: usize), Full(open::openat2), ""],
             [438, pidfd_getfd, (pidfd: Fd, targetfd: Fd, flags: NoFlags), Full(pidfd_open::pidfd_getfd), ""],
             [439, faccessat2, (dirfd: DirFd, path: Path, mode: AccessMode, flags: AtFlags), Full(access::faccessat2), ""],
             [440, process_madvise, (pidfd: Fd, iov: InSlice<Iovec>, iovcnt: usize, advice: Advice, flags: NoFlags), Partial(madvise::process_madvise), "MADV_COLD, MADV_PAGEOUT and MADV_WILLNEED for another process are checked and not given; no MADV_COLLAPSE for it"],

@@ -9,7 +9,7 @@ cases![
     trailing_slash, bad_pointer, bad_dirfd, relative_to_dirfd, absolute_ignores_dirfd, dirfd_not_directory, cloexec, nonblock,
     append_flag_shows, access_mode_three, lowest_free, umask_applies, special_bits, creat_call, tmpfile, tmpfile_linked, tmpfile_needs_write,
     no_permission, create_read_only_dir_mode, sync_flags_show, noatime_shows, direct_is_taken_or_einval, too_many_files, dup_slash_and_dots,
-    proc_self_fd_reopen, dev_fd, path_flag_operations, openat2_basic, openat2_errors, openat2_resolve, openat2_no_xdev,
+    proc_self_fd_reopen, dev_fd, path_flag_operations, openat2_basic, openat2_errors, openat2_resolve, openat2_cached, openat2_no_xdev,
     direct_kinds, excl_of_dots, listed_without_search, legacy_open_call, fifo_nonblock, socket_file
 ];
 
@@ -471,6 +471,7 @@ const RESOLVE_NO_MAGICLINKS: u64 = 2;
 const RESOLVE_NO_SYMLINKS: u64 = 4;
 const RESOLVE_BENEATH: u64 = 8;
 const RESOLVE_IN_ROOT: u64 = 16;
+const RESOLVE_CACHED: u64 = 32;
 
 fn open2(dir: i64, path: &std::ffi::CStr, flags: i32, mode: u64, resolve: u64) -> i64 {
     sys!(SYS_openat2, dir, path, &[flags as u64, mode, resolve], 24)
@@ -521,6 +522,32 @@ fn openat2_resolve() {
     err(open2(AT_FDCWD.into(), fd0, O_RDONLY, 0, RESOLVE_NO_MAGICLINKS), ELOOP);
     err(open2(AT_FDCWD.into(), c"/proc/self/status", O_RDONLY, 0, RESOLVE_NO_XDEV), EXDEV);
     shut(opened);
+}
+
+/// Only what is known already, and nothing that changes something.
+fn openat2_cached() {
+    let t = Tmp::new();
+    ok(sys!(SYS_mkdirat, AT_FDCWD, t.path("d"), 0o755));
+    shut([t.file("d/g", b"abc")]);
+    ok(sys!(SYS_symlinkat, c"d/g", AT_FDCWD, t.path("in")));
+    let d = ok(t.open("", O_RDONLY));
+    for path in [c"d/g", c"in", c"d/../d/g"] {
+        shut([ok(open2(d, path, O_RDWR | O_APPEND, 0, RESOLVE_CACHED)) as i32]);
+    }
+    err(open2(d, c"in", O_RDONLY, 0, RESOLVE_CACHED | RESOLVE_NO_SYMLINKS), ELOOP);
+    err(open2(d, c"d/g", O_RDWR | O_CREAT, 0o600, RESOLVE_CACHED), EAGAIN);
+    err(open2(d, c"d/g", O_RDWR | O_TRUNC, 0, RESOLVE_CACHED), EAGAIN);
+    err(open2(d, c"d", O_RDWR | O_TMPFILE, 0o600, RESOLVE_CACHED), EAGAIN);
+    err(open2(d, c"never-looked-up", O_RDONLY, 0, RESOLVE_CACHED), EAGAIN);
+    err(open2(d, c"d/g/x", O_RDONLY, 0, RESOLVE_CACHED), ENOTDIR);
+    // Whether it is remembered that a name is not there is the file system's affair.
+    err(open2(d, c"not-there", O_RDONLY, 0, 0), ENOENT);
+    let absent = open2(d, c"not-there", O_RDONLY, 0, RESOLVE_CACHED);
+    eq(absent == -i64::from(ENOENT) || absent == -i64::from(EAGAIN), true);
+    let file = ok(t.open("d/g", O_RDONLY));
+    eq(stat_fd(file).st_size, 3);
+    shut([file as i32]);
+    shut([d as i32]);
 }
 
 fn legacy_open_call() {

@@ -73,7 +73,9 @@ pub fn openat2(cx: &mut Cx, dirfd: DirFd, path: Path, how: InBuf, size: usize) -
     {
         return Err(Errno::EINVAL.into());
     }
-    if value.resolve & RESOLVE_CACHED != 0 {
+    // What changes something waits for it (build_open_flags in Linux).
+    let changes = creates || flags & O_TRUNC != 0;
+    if value.resolve & RESOLVE_CACHED != 0 && changes {
         return Err(Errno::EAGAIN.into());
     }
     open_at(cx, dirfd.raw(), path, flags, u32::try_from(value.mode).unwrap_or(0), value.resolve)

@@ -11,7 +11,8 @@ use crate::vfs::perm;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use syscall_table::abi::open::{
-    AT_FDCWD, RESOLVE_BENEATH, RESOLVE_IN_ROOT, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_NO_XDEV,
+    AT_FDCWD, RESOLVE_BENEATH, RESOLVE_CACHED, RESOLVE_IN_ROOT, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS,
+    RESOLVE_NO_XDEV,
 };
 use syscall_table::errno::Errno;
 
@@ -278,6 +279,7 @@ impl<'a> Walk<'a> {
             let changes = match at.dentry.known(name) {
                 Known::Present(dentry) => return Ok(dentry),
                 Known::Absent => return Err(Errno::ENOENT.into()),
+                Known::Unknown(_) if self.resolve & RESOLVE_CACHED != 0 => return Err(Errno::EAGAIN.into()),
                 Known::Unknown(changes) => changes,
             };
             if Dentry::crowded() {

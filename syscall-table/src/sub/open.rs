@@ -36,6 +36,6 @@ sub_table! {
         [RESOLVE_NO_SYMLINKS, Full, ""],
         [RESOLVE_BENEATH, Full, ""],
         [RESOLVE_IN_ROOT, Full, ""],
-        [RESOLVE_CACHED, Partial, "always EAGAIN"],
+        [RESOLVE_CACHED, Full, ""],
     }
 }
