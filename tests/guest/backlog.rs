@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 cases![
     places, let_in, refused_while_waiting, given_up, waits_for_a_place, timeouts, interrupted, sends_and_receives, shut_down, longer_backlog, seen_as,
-    unspec_of_tcp, unspec_of_a_listener, unspec_of_others
+    another_listener, unspec_of_tcp, unspec_of_a_listener, unspec_of_others
 ];
 
 fn tcp(flags: i32) -> i32 {
@@ -65,6 +65,17 @@ fn waiting(a: &[u8; 16]) -> i32 {
     let c = tcp(SOCK_NONBLOCK);
     err(connect(c, a), EINPROGRESS);
     c
+}
+
+/// The fields of each line of /proc/net/tcp.
+fn rows() -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string("/proc/net/tcp").expect("/proc/net/tcp");
+    text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+}
+
+/// How they end an address with this port.
+fn port(a: &[u8; 16]) -> String {
+    format!(":{:04X}", u16::from_be_bytes([a[2], a[3]]))
 }
 
 fn wait_for(fd: i32, most: Option<i64>) {
@@ -141,15 +152,12 @@ fn given_up() {
 fn waits_for_a_place() {
     let (l, a, c) = full();
     let d = tcp(0);
-    let waiting = std::thread::spawn(move || {
-        let start = Instant::now();
-        (connect(d, &a), start.elapsed())
-    });
-    sleep_ms(200);
+    let connecting = std::thread::spawn(move || connect(d, &a));
+    while !rows().iter().any(|row| row[2].ends_with(&port(&a)) && row[3] == "02") {
+        std::thread::yield_now();
+    }
     let s = accept(l);
-    let (result, took) = waiting.join().expect("no panic");
-    eq(result, 0);
-    check(took >= Duration::from_millis(150), "it waited");
+    eq(connecting.join().expect("no panic"), 0);
     shut([l, c, d, s]);
 }
 
@@ -175,10 +183,13 @@ fn interrupted() {
         action.sa_sigaction = nothing as *const () as usize;
         // SAFETY: the handler only returns.
         unsafe { sigaction(SIGALRM, &action, std::ptr::null_mut()) };
-        let timer = itimerval { it_interval: timeval { tv_sec: 0, tv_usec: 0 }, it_value: timeval { tv_sec: 0, tv_usec: 50_000 } };
+        // Again and again: the first may be there before it waits.
+        let often = timeval { tv_sec: 0, tv_usec: 50_000 };
+        let timer = itimerval { it_interval: often, it_value: often };
         ok(sys!(SYS_setitimer, ITIMER_REAL, &timer, 0));
         let d = tcp(0);
         err(connect(d, &a), EINTR);
+        ok(sys!(SYS_setitimer, ITIMER_REAL, &[0u64; 4], 0));
         // The attempt goes on.
         ok(sys!(SYS_fcntl, d, F_SETFL, O_NONBLOCK));
         err(connect(d, &a), EALREADY);
@@ -232,18 +243,33 @@ fn seen_as() {
     let mut info = [0u8; 8];
     ok(sys!(SYS_getsockopt, d, IPPROTO_TCP, TCP_INFO, &mut info, &mut 8u32));
     eq(info[0], 2);
-    let text = std::fs::read_to_string("/proc/net/tcp").expect("/proc/net/tcp");
-    let own = format!(":{:04X}", u16::from_be_bytes([name(d)[2], name(d)[3]]));
-    let to = format!(":{:04X}", u16::from_be_bytes([a[2], a[3]]));
-    let fields = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let row = text.lines().map(fields).find(|f| f[1].ends_with(&own)).expect("a row");
-    check(row[2].ends_with(&to), &row[2]);
+    let row = rows().into_iter().find(|row| row[1].ends_with(&port(&name(d)))).expect("a row");
+    check(row[2].ends_with(&port(&a)), &row[2]);
     eq(&*row[3], "02");
     shut([l, c, d]);
 }
 
 fn unspec(fd: i32) -> i64 {
     sys!(SYS_connect, fd, &[0u8; 16], 16)
+}
+
+fn another_listener() {
+    let (l, a, c) = full();
+    let (l2, a2, c2) = full();
+    let d = waiting(&a);
+    eq(unspec(d), 0);
+    err(connect(d, &a2), EINPROGRESS);
+    let s = accept(l);
+    eq((events(l, 50), events(d, 0)), (0, 0));
+    let s2 = accept(l2);
+    eq(events(d, 5000), POLLOUT);
+    let mut to = [0u8; 16];
+    ok(sys!(SYS_getpeername, d, &mut to, &mut 16u32));
+    eq(to, a2);
+    let from = accept(l2);
+    eq(sys!(SYS_sendto, d, b"x", 1, 0, 0, 0), 1);
+    eq(sys!(SYS_recvfrom, from, &mut [0u8; 1], 1, 0, 0, 0), 1);
+    shut([l, c, l2, c2, d, s, s2, from]);
 }
 
 fn unspec_of_tcp() {
@@ -264,6 +290,11 @@ fn unspec_of_tcp() {
     ok(connect(c, &a));
     err(sys!(SYS_recvfrom, c, &mut b, 4, MSG_DONTWAIT, 0, 0), EAGAIN);
     eq(events(c, 0), POLLOUT);
+    // What nobody has asked for is forgotten then, too.
+    eq(unspec(c), 0);
+    ok(connect(c, &a));
+    err(sys!(SYS_recvfrom, c, &mut b, 4, MSG_DONTWAIT, 0, 0), EAGAIN);
+    eq((error(c), events(c, 0)), (0, POLLOUT));
     shut([s, c]);
     // A port that was chosen stays.
     let c = tcp(0);

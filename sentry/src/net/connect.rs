@@ -2,15 +2,54 @@
 
 use super::addr::Addr;
 use super::listing;
-use super::socket::{Backlog, Kind, Side, Socket, wait_until};
+use super::socket::{Backlog, Kind, Side, Socket, State, wait_until};
 use crate::cx::Cx;
 use crate::fail::SysResult;
+use crate::sync::Guard;
 use crate::wait::Ready;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
+
+/// Why a connection was not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Nobody listens.
+    Deaf,
+    /// As many wait to be accepted as may.
+    Full,
+    /// Who asked for it does something else by now.
+    Gone,
+}
+
+impl State {
+    /// Where one more connection may wait to be accepted.
+    fn place(&mut self) -> Result<&mut Backlog, Refused> {
+        match &mut self.backlog {
+            None => Err(Refused::Deaf),
+            Some(backlog) if backlog.is_full() => Err(Refused::Full),
+            Some(backlog) => Ok(backlog),
+        }
+    }
+
+    /// May be connected, and is not on the way there.
+    pub(super) fn is_free(&self) -> bool {
+        !self.connected && self.attempt.is_none() && self.backlog.is_none()
+    }
+}
+
+/// The states of two sockets, in the order of their addresses, so that two such calls do not wait for each other.
+fn both<'a>(one: &'a Arc<Socket>, other: &'a Arc<Socket>) -> (Guard<'a, State>, Guard<'a, State>) {
+    if Arc::as_ptr(one).addr() < Arc::as_ptr(other).addr() {
+        let first = one.state.lock();
+        (first, other.state.lock_peer())
+    } else {
+        let first = other.state.lock();
+        (one.state.lock_peer(), first)
+    }
+}
 
 impl Socket {
     /// listen(2)
@@ -87,64 +126,78 @@ impl Socket {
         nonblocking: bool,
     ) -> SysResult<()> {
         let me = self.me.upgrade().ok_or(Errno::EBADF)?;
-        let (goes_on, wait) = {
-            let mut state = self.state.lock();
-            if state.attempt.is_none() && state.connecting {
-                // How the attempt that did not wait has ended.
-                return state.attempted();
-            }
-            if state.connected {
-                return Err(Errno::EISCONN.into());
-            }
-            if state.backlog.is_some() {
-                return Err(Errno::EINVAL.into());
-            }
-            (state.attempt.is_some(), state.send_wait)
-        };
-        if goes_on {
-            return self.await_place(cx, nonblocking);
-        }
         let unix = self.family == AF_UNIX;
         let later = nonblocking && !unix;
-        let Some(listener) = listener.filter(|l| l.is_listening()) else { return self.refused(later) };
-        if listener.kind != self.kind {
-            return Err(Errno::EPROTOTYPE.into());
-        }
-        let remote = self.named(remote);
-        if let Addr::Ip(to) = &remote {
-            self.settle(*to)?;
-        }
-        let side = unix.then(|| Side::of(cx.task));
-        if unix {
-            cx.wait_on(&listener.queue, Ready::OUT);
-        }
-        match listener.take_in(&me, remote.clone(), side) {
-            Ok(()) if later => {
-                self.state.lock().connecting = true;
-                Err(Errno::EINPROGRESS.into())
+        loop {
+            let (goes_on, wait) = {
+                let mut state = self.state.lock();
+                if state.attempt.is_none() && state.connecting {
+                    // How the attempt that did not wait has ended.
+                    return state.attempted();
+                }
+                if state.connected {
+                    return Err(Errno::EISCONN.into());
+                }
+                if state.backlog.is_some() {
+                    return Err(Errno::EINVAL.into());
+                }
+                (state.attempt.is_some(), state.send_wait)
+            };
+            if goes_on {
+                return self.await_place(cx, nonblocking);
             }
-            Ok(()) => Ok(()),
-            Err(None) => self.refused(later),
-            Err(Some(_)) if !unix => {
-                me.knock(cx, &listener, remote);
-                self.await_place(cx, nonblocking)
+            let Some(listener) = listener.as_ref().filter(|l| l.is_listening()) else {
+                return self.refused(later);
+            };
+            if listener.kind != self.kind {
+                return Err(Errno::EPROTOTYPE.into());
             }
-            Err(Some(full)) if nonblocking => Err(full.into()),
-            Err(Some(_)) => wait_until(cx, wait),
+            let remote = self.named(remote.clone());
+            if let Addr::Ip(to) = &remote {
+                self.settle(*to)?;
+                // What ended the connection before is no news of this one.
+                self.state.lock().error = None;
+            }
+            let side = unix.then(|| Side::of(cx.task));
+            if unix {
+                cx.wait_on(&listener.queue, Ready::OUT);
+            }
+            return match listener.take_in(&me, remote.clone(), side, None) {
+                Ok(()) if later => {
+                    self.state.lock().connecting = true;
+                    Err(Errno::EINPROGRESS.into())
+                }
+                Ok(()) => Ok(()),
+                Err(Refused::Deaf) => self.refused(later),
+                // Another thread was faster.
+                Err(Refused::Gone) => continue,
+                Err(Refused::Full) if !unix => {
+                    me.knock(cx, listener, remote);
+                    self.await_place(cx, nonblocking)
+                }
+                Err(Refused::Full) if nonblocking => Err(Errno::EAGAIN.into()),
+                Err(Refused::Full) => wait_until(cx, wait),
+            };
         }
     }
 
-    /// Makes the connection of a socket to this one, which listens. `side`: who asks for it, of AF_UNIX. No lock may be held.
+    /// Makes the connection of a socket to this one, which listens. `side`: who asks for it, of AF_UNIX. `ticket`: that of the
+    /// attempt which it ends; without one the client must be free. No lock may be held.
     ///
     /// # Errors
-    /// None: it does not listen any more. EAGAIN: as many wait to be accepted as may.
+    /// As [`Refused`]; nothing was changed then.
     pub(super) fn take_in(
         self: &Arc<Socket>,
         client: &Arc<Socket>,
         remote: Addr,
         side: Option<Side>,
-    ) -> Result<(), Option<Errno>> {
-        let kernel = self.kernel().ok_or(None)?;
+        ticket: Option<u64>,
+    ) -> Result<(), Refused> {
+        if Arc::ptr_eq(self, client) {
+            return Err(Refused::Gone);
+        }
+        self.state.lock().place()?;
+        let kernel = self.kernel().ok_or(Refused::Deaf)?;
         let other = {
             let owner = (self.uid, self.owned.attr().gid);
             Socket::new((&kernel, &self.net), self.family, self.kind, self.protocol, owner)
@@ -165,38 +218,30 @@ impl Socket {
         if patience > 0 {
             self.defer(&other, Duration::from_secs(patience.unsigned_abs().into()));
         }
-        let placed = {
-            let mut state = self.state.lock();
-            let side = state.peer_side.clone();
-            match &mut state.backlog {
-                None => Err(None),
-                Some(backlog) if backlog.is_full() => Err(Some(Errno::EAGAIN)),
-                Some(backlog) => {
-                    if patience > 0 {
-                        backlog.deferred.push(other.clone());
-                    } else {
-                        backlog.waiting.push_back(other.clone());
-                    }
-                    Ok(side)
+        let made = {
+            let (mut listening, mut state) = both(self, client);
+            let own = listening.peer_side.clone();
+            listening.place().and_then(|backlog| {
+                let attempt = match ticket {
+                    Some(ticket) => Some(state.end_attempt(ticket).ok_or(Refused::Gone)?),
+                    None if state.is_free() => None,
+                    None => return Err(Refused::Gone),
+                };
+                if patience > 0 {
+                    backlog.deferred.push(other.clone());
+                } else {
+                    backlog.waiting.push_back(other.clone());
                 }
-            }
+                state.peer = Some(Arc::downgrade(&other));
+                state.connected = true;
+                state.ended = false;
+                state.remote = remote;
+                state.peer_side = own;
+                Ok(attempt)
+            })
         };
-        let side = match placed {
-            Ok(side) => side,
-            Err(error) => {
-                other.stop_waiting();
-                return Err(error);
-            }
-        };
-        client.stop_knocking();
-        {
-            let mut state = client.state.lock();
-            state.peer = Some(Arc::downgrade(&other));
-            state.connected = true;
-            state.ended = false;
-            state.remote = remote;
-            state.peer_side = side;
-        }
+        let attempt = made.inspect_err(|_| other.stop_waiting())?;
+        client.leave(attempt);
         if patience == 0 {
             self.queue.wake(Ready::IN | Ready::RDNORM);
         }
@@ -207,17 +252,18 @@ impl Socket {
     /// connect(2) of TCP with AF_UNSPEC: the connection is reset, and the socket as before it was made; who listened does no more.
     /// No lock may be held.
     pub fn disconnect(&self) {
-        let knocked = self.stop_knocking().is_some();
-        let (peer, dropped, inbox) = {
+        let (attempt, peer, dropped, inbox) = {
             let mut state = self.state.lock();
-            let was = std::mem::take(&mut state.connected) || knocked;
+            let attempt = state.attempt.take();
+            let was = std::mem::take(&mut state.connected) || attempt.is_some();
             state.error = if was { Some(Errno::ECONNRESET) } else { None };
             (state.ended, state.eof, state.shut_write, state.connecting) = (false, false, false, false);
             (state.bytes, state.charged, state.urgent) = (0, 0, None);
             state.remote = Addr::Unnamed;
             let inbox = std::mem::take(&mut state.inbox);
-            (state.peer.take().and_then(|peer| peer.upgrade()), state.backlog.take(), inbox)
+            (attempt, state.peer.take().and_then(|peer| peer.upgrade()), state.backlog.take(), inbox)
         };
+        self.leave(attempt);
         if let Some(peer) = peer {
             peer.hear_end(true);
         }

@@ -11,7 +11,8 @@
 //! - [`multicast`]: groups, and what is sent to them.
 //! - [`listing`]: which sockets there are.
 //!
-//! Locks: choosing a port of AF_NETLINK, the names, then one socket; never two sockets at once.
+//! Locks: choosing a port of AF_NETLINK, the names, then one socket; two at once only where [`connect`] brings them
+//! together, in the order of their addresses.
 
 pub mod addr;
 pub mod collect;

@@ -19,7 +19,7 @@ use crate::vfs::attr::Attr;
 use crate::vfs::file::{File, FileOps, Written, o};
 use crate::vfs::nameless::Owned;
 use crate::wait::{Ready, WaitQueue};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -95,8 +95,8 @@ pub struct Backlog {
     pub(super) waiting: VecDeque<Arc<Socket>>,
     /// Those that nothing came from yet (TCP_DEFER_ACCEPT).
     pub(super) deferred: Vec<Arc<Socket>>,
-    /// Those of TCP that wait until there is a place.
-    pub(super) knocking: VecDeque<Weak<Socket>>,
+    /// Those of TCP that wait until there is a place, by the tickets of their attempts.
+    pub(super) knocking: BTreeMap<u64, Weak<Socket>>,
     pub(super) most: usize,
 }
 
@@ -227,7 +227,7 @@ pub struct Socket {
     pub family: i32,
     /// Type.
     pub kind: Kind,
-    /// What changes. Never held together with another socket's.
+    /// What changes. Held together with another socket's only where the two are connected.
     pub state: Lock<State>,
     pub(super) queue: WaitQueue,
     /// IPPROTO_* or NETLINK_*
@@ -480,8 +480,10 @@ impl Socket {
             socket.close();
         }
         backlog.deferred.iter().for_each(Socket::stop_waiting);
-        for client in backlog.knocking.iter().filter_map(Weak::upgrade) {
-            client.fail(Errno::ECONNREFUSED);
+        for (ticket, client) in backlog.knocking {
+            if let Some(client) = client.upgrade() {
+                client.fail(ticket, Errno::ECONNREFUSED);
+            }
         }
     }
 
@@ -506,11 +508,11 @@ impl Socket {
     }
 
     fn close(&self) {
-        self.stop_knocking();
         let name = self.state.lock().local.clone();
         self.net.unbind(&name, self);
-        let (peer, reset, backlog, inbox) = {
+        let (attempt, peer, reset, backlog, inbox) = {
             let mut state = self.state.lock();
+            let attempt = state.attempt.take();
             let inbox = std::mem::take(&mut state.inbox);
             let backlog = state.backlog.take();
             let peer = state.peer.take().and_then(|p| p.upgrade());
@@ -518,8 +520,9 @@ impl Socket {
             state.shut_write = true;
             state.ended = true;
             let aborts = self.family != AF_UNIX && state.linger.l_onoff != 0 && state.linger.l_linger == 0;
-            (peer, state.bytes > 0 || aborts, backlog, inbox)
+            (attempt, peer, state.bytes > 0 || aborts, backlog, inbox)
         };
+        self.leave(attempt);
         if let Some(peer) = peer.filter(|_| self.kind != Kind::Dgram) {
             peer.hear_end(reset);
         }
