@@ -153,9 +153,7 @@ fn waits_for_a_place() {
     let (l, a, c) = full();
     let d = tcp(0);
     let connecting = std::thread::spawn(move || connect(d, &a));
-    while !rows().iter().any(|row| row[2].ends_with(&port(&a)) && row[3] == "02") {
-        std::thread::yield_now();
-    }
+    until("it waits", || rows().iter().any(|row| row[2].ends_with(&port(&a)) && row[3] == "02"));
     let s = accept(l);
     eq(connecting.join().expect("no panic"), 0);
     shut([l, c, d, s]);
@@ -207,8 +205,7 @@ fn sends_and_receives() {
     err(sys!(SYS_sendto, d, b"x", 1, 0, 0, 0), EAGAIN);
     err(sys!(SYS_recvfrom, d, &mut b, 1, 0, 0, 0), EAGAIN);
     wait_for(d, None);
-    let sending = std::thread::spawn(move || sys!(SYS_sendto, d, b"x", 1, 0, 0, 0));
-    sleep_ms(50);
+    let sending = blocked(move || sys!(SYS_sendto, d, b"x", 1, 0, 0, 0));
     let first = accept(l);
     eq(sending.join().expect("no panic"), 1);
     let second = accept(l);

@@ -253,7 +253,17 @@ fn urgent_errors() {
     let u = udp(AF_INET);
     ok(connect(u, &v4(LO4, 9)));
     err(send(u, b"x", MSG_OOB), EOPNOTSUPP);
-    shut([c, s, u]);
+    // UDP does not know the flag where it receives.
+    let to = v4(LO4, port(u));
+    let v = udp(AF_INET);
+    ok(bind(v, &v4(LO4, 0)));
+    ok(connect(u, &v4(LO4, port(v))));
+    eq(sys!(SYS_sendto, v, b"hey", 3, 0, &to[..], 16), 3);
+    eq(recv(u, &mut [0; 4], MSG_OOB), 3);
+    err(recv(u, &mut [0; 4], MSG_OOB | MSG_DONTWAIT), EAGAIN);
+    let n = ok(sys!(SYS_socket, AF_NETLINK, SOCK_RAW, 0)) as i32;
+    err(recv(n, &mut [0; 4], MSG_OOB | MSG_DONTWAIT), EOPNOTSUPP);
+    shut([c, s, u, v, n]);
 }
 
 fn urgent_poll() {
@@ -601,6 +611,18 @@ fn udp_disconnect() {
     ok(sys!(SYS_connect, a, &[0u8; 16], 16));
     err(send(a, b"x", 0), EDESTADDRREQ);
     err(sys!(SYS_getpeername, a, &mut [0u8; 16], &mut 16u32), ENOTCONN);
+    shut([a]);
+    // An address that was chosen stays, a port that was not goes.
+    let a = udp(AF_INET);
+    ok(bind(a, &v4(LO4, 0)));
+    ok(connect(a, &v4(LO4, port(b))));
+    ok(sys!(SYS_connect, a, &[0u8; 16], 16));
+    eq(&name_of(SYS_getsockname, a)[..8], &v4(LO4, 0)[..8]);
+    ok(connect(a, &v4(LO4, port(b))));
+    check(port(a) != 0, "it has a port again");
+    ok(sys!(SYS_connect, a, &[0u8; 16], 16));
+    ok(bind(a, &v4(LO4, 0)));
+    check(port(a) != 0, "it was not bound");
     shut([a, b]);
 }
 

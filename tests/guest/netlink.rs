@@ -343,8 +343,7 @@ fn full_receiver() {
     ok(sys!(SYS_setsockopt, a, SOL_SOCKET, SO_SNDTIMEO, &[0i64, 0], 16));
     // The group is told once, though the port has to be waited for.
     let c = bound(4);
-    let waiting = std::thread::spawn(move || send_to(a, &[9u8; 4000], port(b), 4, 0));
-    sleep_ms(50);
+    let waiting = blocked(move || send_to(a, &[9u8; 4000], port(b), 4, 0));
     eq(heard(c), vec![(4, 9)]);
     let mut found = heard(b);
     eq(waiting.join().expect("no panic"), 4000);

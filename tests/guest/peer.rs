@@ -8,7 +8,9 @@ use libc::*;
 
 cases![
     peer_pidfd, peer_pidfd_errors, peer_pidfd_of_listener, pass_pidfd, pass_pidfd_cut, pass_rights, peer_groups, ids_in_a_namespace, signal_ids,
-    ipc_ids, late_pidfd, late_creds, unglued, tcp_creds, end_of_message, reset_of_messages, received_meanwhile, forged, cycle_of_two, cycle_of_one, chain, cycle_in_backlog, cycle_that_is_reached, thousands, too_many
+    ipc_ids, late_pidfd, late_creds, creds_out_of_band, unglued, tcp_creds, end_of_message, reset_of_messages, received_meanwhile,
+    of_the_peer_alone, another_peer, dead_peer, forged, cycle_of_two, cycle_of_one, chain, cycle_in_backlog, cycle_that_is_reached, thousands,
+    too_many
 ];
 
 const SO_PASSPIDFD: i32 = 76;
@@ -200,6 +202,19 @@ fn late_creds() {
     }
 }
 
+/// The last byte of a message that goes out of band is from whom the others are.
+fn creds_out_of_band() {
+    let p = pair(SOCK_STREAM);
+    ok(set(p[0], SO_PASSCRED, 1));
+    ok(set(p[0], SO_OOBINLINE, 1));
+    eq(sys!(SYS_sendto, p[1], b"hello", 5, MSG_OOB, 0, 0), 5);
+    let (one, two) = (receive(p[0], 256), receive(p[0], 256));
+    eq((one.0, two.0), (4, 1));
+    eq(int(&one.1[0].1), std::process::id() as i32);
+    eq(one.1, two.1);
+    shut(p);
+}
+
 /// Bytes of two writers come together only to a reader that does not ask who they are from.
 fn unglued() {
     let p = pair(SOCK_STREAM);
@@ -265,6 +280,88 @@ fn reset_of_messages() {
 }
 
 /// Sockets that go from one to the other, while others are closed in cycles: nothing in them is lost.
+fn datagrams(text: &str) -> (i32, Vec<u8>) {
+    let s = ok(sys!(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0)) as i32;
+    let a = name(text);
+    ok(sys!(SYS_bind, s, &a[..], a.len()));
+    (s, a)
+}
+
+fn connect(fd: i32, a: &[u8]) -> i64 {
+    sys!(SYS_connect, fd, a, a.len())
+}
+
+fn leave(fd: i32) {
+    ok(connect(fd, &[0; 16]));
+}
+
+fn put(fd: i32) -> i64 {
+    sys!(SYS_write, fd, b"x", 1)
+}
+
+fn take(fd: i32) -> i64 {
+    sys!(SYS_read, fd, &mut [0u8; 8], 8)
+}
+
+/// A socket for datagrams that is connected takes those of its peer alone.
+fn of_the_peer_alone() {
+    let ((a, to_a), (b, to_b), (c, to_c)) = (datagrams("a"), datagrams("b"), datagrams("c"));
+    let send = |from, to: &[u8]| sys!(SYS_sendto, from, b"x", 1, 0, to, to.len());
+    ok(connect(c, &to_a));
+    ok(connect(a, &to_b));
+    err(send(c, &to_a), EPERM);
+    // One that is connected the other way hears it, too.
+    err(put(c), EPERM);
+    err(connect(c, &to_a), EPERM);
+    ok(connect(c, &to_b));
+    err(connect(c, &to_a), EPERM);
+    eq((send(b, &to_a), put(a), put(c)), (1, 1, 1));
+    eq((take(a), take(b), take(b)), (1, 1, 1));
+    ok(connect(b, &to_a));
+    err(put(c), EPERM);
+    leave(a);
+    eq((send(c, &to_a), take(a), take(c)), (1, 1, -i64::from(EAGAIN)));
+    err(send(a, &to_c), EPERM);
+    shut([a, b, c]);
+}
+
+/// What the peer had sent is lost with it, and it hears so.
+fn another_peer() {
+    let (c, to_c) = datagrams("c");
+    for other in [false, true] {
+        let [a, b] = pair(SOCK_DGRAM | SOCK_NONBLOCK);
+        eq((put(a), put(b), put(b)), (1, 1, 1));
+        if other {
+            ok(connect(a, &to_c));
+        } else {
+            leave(a);
+        }
+        err(take(a), EAGAIN);
+        err(take(b), ECONNRESET);
+        eq((take(b), put(b)), (1, if other { -i64::from(EPERM) } else { 1 }));
+        shut([a, b]);
+    }
+    // Nobody is told of nothing.
+    let [a, b] = pair(SOCK_DGRAM | SOCK_NONBLOCK);
+    leave(a);
+    eq(put(b), 1);
+    // What came since stays when it is connected anew.
+    ok(connect(a, &to_c));
+    ok(connect(a, &to_c));
+    eq(take(a), 1);
+    shut([a, b, c]);
+}
+
+fn dead_peer() {
+    let [a, b] = pair(SOCK_DGRAM | SOCK_NONBLOCK);
+    eq(put(b), 1);
+    shut([b]);
+    err(put(a), ECONNREFUSED);
+    err(put(a), ENOTCONN);
+    err(take(a), EAGAIN);
+    shut([a]);
+}
+
 fn received_meanwhile() {
     let take = |fd: i32| {
         let (n, list, _) = receive(fd, 64);

@@ -3,11 +3,11 @@
 use crate::sockets::pair;
 use guest_tests::*;
 use libc::*;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 cases![
     read_apart, read_up_to_it, read_past_it, replaced, looked_at, inlined, changed_meanwhile, marks, with_the_end, left_unread, errors, of_messages,
-    rights_of_it, no_room, tells_the_owner, tells_the_owner_of_tcp
+    rights_of_it, no_room, waits_for_all, waits_up_to_it, waits_to_send, tells_the_owner, tells_the_owner_of_tcp, tells_by_a_chosen_signal
 ];
 
 fn stream(inline: bool) -> [i32; 2] {
@@ -291,6 +291,70 @@ fn no_room() {
     shut(p);
 }
 
+/// Receives with MSG_WAITALL; sends more meanwhile.
+fn all(p: [i32; 2], room: usize, more: &str) -> String {
+    let read = move || {
+        let mut b = vec![0u8; room];
+        let n = ok(sys!(SYS_recvfrom, p[1], &mut b[..], room, MSG_WAITALL, 0, 0));
+        String::from_utf8(b[..n as usize].to_vec()).unwrap()
+    };
+    if more.is_empty() {
+        return read();
+    }
+    let reading = blocked(read);
+    put(p[0], more);
+    reading.join().expect("no panic")
+}
+
+/// One that was read is not in the way of a later MSG_WAITALL.
+fn waits_for_all() {
+    let p = stream(false);
+    put(p[0], "!x");
+    eq(get(p[1], 1, MSG_OOB), said("x"));
+    put(p[0], "abc");
+    eq(all(p, 5, "de"), "abcde");
+    shut(p);
+}
+
+/// MSG_WAITALL ends where a read ends: at one, and where one was.
+fn waits_up_to_it() {
+    for (inline, taken, rest) in [(false, false, ""), (false, true, ""), (true, false, "!")] {
+        let p = stream(inline);
+        put(p[0], "12");
+        put(p[0], "!!");
+        if taken {
+            eq(get(p[1], 1, MSG_OOB), said("!"));
+        }
+        eq(all(p, 4, ""), "12");
+        put(p[0], "34");
+        eq(get(p[1], 9, 0), Ok(format!("{rest}34")));
+        shut(p);
+    }
+}
+
+/// What is longer than the buffer goes on as it is read, its last byte out of band.
+fn waits_to_send() {
+    const LEN: usize = 1_000_000;
+    for ends in [false, true] {
+        let p = stream(true);
+        let sending = std::thread::spawn(move || {
+            sys!(SYS_sendto, p[0], vec![b'x'; LEN].as_slice(), LEN, MSG_OOB | MSG_NOSIGNAL, 0, 0)
+        });
+        let mut n = 0;
+        let mut b = vec![0u8; 50_000];
+        while n < if ends { LEN / 2 } else { LEN } {
+            n += ok(sys!(SYS_recvfrom, p[1], &mut b[..], b.len(), 0, 0, 0)) as usize;
+            check(mark(p[1]) == (n == LEN - 1), "the last is out of band");
+        }
+        if ends {
+            shut([p[1]]);
+        }
+        let sent = sending.join().expect("no panic");
+        check(if ends { (n as i64..LEN as i64).contains(&sent) } else { sent == LEN as i64 }, &format!("{sent} were sent"));
+        shut(if ends { &p[..1] } else { &p[..] }.to_vec());
+    }
+}
+
 static URGENT: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn note(signal: c_int) {
@@ -331,5 +395,43 @@ fn tells_the_owner_of_tcp() {
         ok(sys!(SYS_connect, c, &a, 16));
         let s = ok(sys!(SYS_accept, l, 0, 0)) as i32;
         tells(c, s);
+    });
+}
+
+static BY: AtomicI32 = AtomicI32::new(0);
+static HEARD: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn by(_: c_int, info: *const siginfo_t, _: *const c_void) {
+    // SAFETY: the kernel's own.
+    let (code, band) = unsafe { ((*info).si_code, *info.cast::<i64>().add(2)) };
+    // POLL_PRI
+    if code == 5 {
+        BY.store(band as i32, Ordering::SeqCst);
+    }
+    HEARD.store(true, Ordering::SeqCst);
+}
+
+/// With O_ASYNC and F_SETSIG that signal says that something urgent came.
+fn tells_by_a_chosen_signal() {
+    in_child(|| {
+        let p = stream(false);
+        // SAFETY: any bytes are a struct sigaction.
+        let mut action: sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = by as *const () as usize;
+        action.sa_flags = SA_SIGINFO;
+        // SAFETY: the handler stores two words.
+        unsafe { sigaction(SIGRTMIN() + 1, &action, std::ptr::null_mut()) };
+        // SAFETY: the same.
+        unsafe { libc::signal(SIGURG, note as *const () as usize) };
+        ok(sys!(SYS_fcntl, p[1], F_SETOWN, sys!(SYS_getpid)));
+        ok(sys!(SYS_fcntl, p[1], 10, SIGRTMIN() + 1));
+        ok(sys!(SYS_fcntl, p[1], F_SETFL, O_ASYNC));
+        put(p[0], "b");
+        until("the signal", || HEARD.load(Ordering::SeqCst));
+        eq(BY.load(Ordering::SeqCst), 0);
+        put(p[0], "!a");
+        until("the signal", || BY.load(Ordering::SeqCst) != 0);
+        eq(BY.load(Ordering::SeqCst), i32::from(POLLPRI | POLLRDBAND));
+        shut(p);
     });
 }

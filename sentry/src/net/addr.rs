@@ -73,6 +73,11 @@ impl Addr {
         Ok(Addr::Ip(SocketAddr::new(ip, port)))
     }
 
+    /// Whether a socket that has this name is bound: not one that kept an address without its port.
+    pub fn is_bound(&self) -> bool {
+        !matches!(self, Addr::Unnamed | Addr::None) && !matches!(self, Addr::Ip(at) if at.port() == 0)
+    }
+
     /// The ABI form for a socket of this family.
     pub fn bytes(&self, family: i32) -> Vec<u8> {
         let mut out = (family as u16).to_ne_bytes().to_vec();

@@ -324,9 +324,10 @@ impl Socket {
             (state.local.clone(), state.chosen)
         };
         match (local, chosen) {
-            (Addr::Ip(at), (_, false)) => {
+            (Addr::Ip(at), (address, false)) => {
                 self.net.unbind(&Addr::Ip(at), self);
-                self.state.lock().local = Addr::Unnamed;
+                let kept = Addr::Ip(SocketAddr::new(at.ip(), 0));
+                self.state.lock().local = if address { kept } else { Addr::Unnamed };
             }
             (Addr::Ip(at), (false, true)) => {
                 self.rename(SocketAddr::new(listing::nowhere(self.family).ip(), at.port()));
@@ -335,30 +336,68 @@ impl Socket {
         }
     }
 
-    /// connect(2) of a datagram socket: sets the peer, or with None dissolves it.
+    /// connect(2) of a datagram socket of IP: sets the peer, or with None dissolves it.
     ///
     /// # Errors
     /// EADDRINUSE.
-    pub fn set_peer(&self, peer: Option<(Addr, Option<Arc<Socket>>)>) -> SysResult<()> {
-        if let Some((Addr::Ip(to), _)) = &peer {
-            self.settle(*to)?;
-        }
-        if peer.is_none() && self.family != AF_UNIX {
-            self.unsettle();
+    pub fn set_peer(&self, peer: Option<Addr>) -> SysResult<()> {
+        match &peer {
+            Some(Addr::Ip(to)) => self.settle(*to)?,
+            Some(_) => {}
+            None => self.unsettle(),
         }
         let mut state = self.state.lock();
-        match peer {
-            Some((remote, socket)) => {
-                state.remote = self.named(remote);
-                state.peer = socket.as_ref().map(Arc::downgrade);
-                state.connected = true;
-            }
-            None => {
-                state.remote = Addr::Unnamed;
-                state.peer = None;
-                state.connected = false;
+        state.connected = peer.is_some();
+        state.remote = peer.map_or(Addr::Unnamed, |remote| self.named(remote));
+        Ok(())
+    }
+
+    /// connect(2) of a datagram socket of AF_UNIX: the same. What the one before had sent is lost.
+    ///
+    /// # Errors
+    /// EPERM: the other is connected to somebody else.
+    pub fn set_unix_peer(self: &Arc<Socket>, peer: Option<(Addr, Arc<Socket>)>) -> SysResult<()> {
+        let (remote, other) = peer.unzip();
+        if other.as_ref().is_some_and(|other| !self.may_send(&other.state.lock())) {
+            return Err(Errno::EPERM.into());
+        }
+        self.replace_peer(remote, other);
+        Ok(())
+    }
+
+    /// The peer of a datagram socket of AF_UNIX is gone. No lock may be held.
+    pub(super) fn drop_peer(&self) {
+        self.replace_peer(None, None);
+    }
+
+    fn replace_peer(&self, remote: Option<Addr>, other: Option<Arc<Socket>>) {
+        let (before, inbox) = {
+            let mut state = self.state.lock();
+            let next = other.as_ref().map(Arc::downgrade);
+            state.connected = next.is_some();
+            state.remote = remote.unwrap_or_default();
+            let before = std::mem::replace(&mut state.peer, next.clone());
+            let changed = before.filter(|before| !next.is_some_and(|next| next.ptr_eq(before)));
+            let Some(before) = changed else { return };
+            let inbox = Vec::from(std::mem::take(&mut state.inbox));
+            self.took(&inbox);
+            (state.bytes, state.charged) = (0, 0);
+            (before, inbox)
+        };
+        self.queue.wake(Ready::OUT | Ready::WRNORM);
+        // Whose messages were lost hears of it, if it is connected to this one.
+        if let Some(before) = before.upgrade().filter(|_| !inbox.is_empty()) {
+            let heard = {
+                let mut state = before.state.lock();
+                let here = state.peer.as_ref().is_some_and(|peer| std::ptr::eq(peer.as_ptr(), self));
+                if here {
+                    state.error = Some(Errno::ECONNRESET);
+                }
+                here
+            };
+            if heard {
+                before.queue.wake(Ready::IN | Ready::OUT | Ready::ERR);
             }
         }
-        Ok(())
     }
 }

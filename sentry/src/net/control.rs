@@ -95,6 +95,17 @@ impl Ancillary {
         let process = |of: &Ancillary| of.process.as_ref().map(Arc::as_ptr);
         self.creds == other.creds && process(self) == process(other)
     }
+
+    /// What goes with a part of a message: its descriptors with the first alone, and who it is from with each: the `sender` where
+    /// somebody wants it and the message does not say so itself.
+    pub(super) fn part(&mut self, cx: &Cx, charge: Option<Charge>, sender: Option<Ucred>) -> Ancillary {
+        let rights = std::mem::take(&mut self.rights);
+        let (creds, process) = match (self.creds, sender) {
+            (None, Some(sender)) => (Some(sender), Some(cx.task.process.clone())),
+            (given, _) => (given, self.process.clone()),
+        };
+        Ancillary { charge: charge.filter(|_| !rights.is_empty()), rights, creds, process, ip: self.ip }
+    }
 }
 
 /// Fields of an IP header (ip(7), ipv6(7)). None: not given, or not of this family.

@@ -1,6 +1,6 @@
 //! getsockopt(2) and setsockopt(2): lengths, rights, and the options that are more than a number.
 
-use super::addr::{Addr, array};
+use super::addr::array;
 use super::optspec::{Spec, Takes, applies, spec};
 use super::socket::{Kind, Side, Socket, State};
 use super::{iface, multicast};
@@ -186,7 +186,7 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
     let Some(spec) = spec(socket, level, name) else { return Err(missing(socket, level, name, false)) };
     let value = accepted(socket, level, name, spec, number(level, name, &bytes)?)?;
     let mut state = socket.state.lock();
-    if (level, name) == (SOL_IPV6, IPV6_V6ONLY) && state.local != Addr::Unnamed {
+    if (level, name) == (SOL_IPV6, IPV6_V6ONLY) && state.local.is_bound() {
         return Err(Errno::EINVAL.into());
     }
     state.options.insert((level, name), value);

@@ -286,7 +286,7 @@ impl Socket {
                 Addr::Ip(at) => *at,
                 _ => listing::nowhere(self.family),
             };
-            if !unix && state.local == Addr::Unnamed {
+            if !unix && !state.local.is_bound() {
                 return None;
             }
             let waiting = state.backlog.as_ref().map(|b| b.waiting.len());
@@ -407,14 +407,18 @@ impl Socket {
 
     /// Gives an inet socket a port if it has none.
     pub fn autobind_ip(&self, toward: Option<IpAddr>) -> SysResult<SocketAddr> {
-        if let Addr::Ip(bound) = self.state.lock().local {
-            return Ok(bound);
+        let mut wish = listing::nowhere(self.family);
+        match self.state.lock().local {
+            Addr::Ip(bound) if bound.port() != 0 => return Ok(bound),
+            // An address that was chosen, without its port by now.
+            Addr::Ip(kept) => wish = kept,
+            _ => {
+                if let Some(ip) = toward {
+                    wish.set_ip(ip);
+                }
+            }
         }
         let me = self.me.upgrade().ok_or(Errno::EBADF)?;
-        let mut wish = listing::nowhere(self.family);
-        if let Some(ip) = toward {
-            wish.set_ip(ip);
-        }
         let bound = self.net.bind_ip(wish, &me, false)?;
         self.state.lock().local = Addr::Ip(bound);
         Ok(bound)
@@ -507,14 +511,25 @@ impl Socket {
         self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::RDHUP | Ready::ERR);
     }
 
+    /// Messages were taken out of the inbox, whose state is locked.
+    pub(super) fn took(&self, messages: &[Message]) {
+        if messages.iter().any(|message| !message.ancillary.rights.is_empty()) {
+            self.net.flight().took();
+        }
+    }
+
     fn close(&self) {
         let name = self.state.lock().local.clone();
         self.net.unbind(&name, self);
         let (attempt, peer, reset, backlog, inbox) = {
             let mut state = self.state.lock();
             let attempt = state.attempt.take();
-            let inbox = std::mem::take(&mut state.inbox);
+            let inbox = Vec::from(std::mem::take(&mut state.inbox));
+            self.took(&inbox);
             let backlog = state.backlog.take();
+            if backlog.is_some() && self.family == AF_UNIX {
+                self.net.flight().took();
+            }
             let peer = state.peer.take().and_then(|p| p.upgrade());
             state.eof = true;
             state.shut_write = true;

@@ -3,7 +3,7 @@
 use super::addr::Addr;
 use super::collect::Charge;
 use super::control::{Ancillary, Header, Record};
-use super::socket::{Corked, Kind, MESSAGES, Message, ROOM, RUN, Socket, wait_until};
+use super::socket::{Corked, Kind, MESSAGES, Message, ROOM, RUN, Socket, State, wait_until};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::task::creds::cap;
@@ -18,7 +18,7 @@ use zerocopy::IntoBytes;
 
 /// How much of a blocking send was done when it had to wait for room. None: it has not waited yet.
 #[derive(Default)]
-struct Progress(Option<usize>);
+pub(super) struct Progress(pub(super) Option<usize>);
 
 /// What [`Socket::receive`] got.
 pub struct Received {
@@ -143,7 +143,11 @@ impl Socket {
             return match remote {
                 // Looked up each time: the receiver may have been bound later.
                 Addr::Ip(at) => Ok(self.net.find_ip(self.protocol, at, self.source(at))),
-                _ => peer.map(Some).ok_or(Errno::ECONNREFUSED.into()),
+                _ if peer.is_some() => Ok(peer),
+                _ => {
+                    self.drop_peer();
+                    Err(Errno::ECONNREFUSED.into())
+                }
             };
         }
         let state = self.state.lock();
@@ -171,7 +175,7 @@ impl Socket {
             return self.send_netlink(cx, data, to.map(|(addr, _)| addr), nonblocking);
         }
         let stream = self.kind == Kind::Stream;
-        let counts = stream && !nonblocking && flags & MSG_OOB == 0;
+        let counts = stream && !nonblocking;
         let before = if counts { cx.state::<Progress>().0.take() } else { None };
         let mut done = before.unwrap_or(0).min(data.len());
         if done > 0 && self.has_error() {
@@ -197,7 +201,7 @@ impl Socket {
             None => {}
         }
         if flags & MSG_OOB != 0 {
-            return self.send_urgent(cx, data, ancillary, nonblocking, flags);
+            return self.send_urgent(cx, data, ancillary, before, nonblocking, flags);
         }
         if !crate::memory::room_for(data.len() as u64) {
             return if done > 0 { Ok(done) } else { Err(Errno::ENOBUFS.into()) };
@@ -252,7 +256,7 @@ impl Socket {
             None => local,
         };
         // Read before the receiver is locked.
-        let creds = (self.family == AF_UNIX).then(|| super::control::sender(cx));
+        let sender = (self.family == AF_UNIX).then(|| super::control::sender(cx));
         let tcp = stream && self.family != AF_UNIX;
         let Some(target) = target.filter(|_| !shut) else {
             if self.kind == Kind::Dgram && !shut {
@@ -273,6 +277,9 @@ impl Socket {
         if tcp && inbox.ended {
             drop(inbox);
             return Ok(self.hear_reset(data.len().min(room)));
+        }
+        if !self.may_send(&inbox) {
+            return Err(Errno::EPERM.into());
         }
         if inbox.eof && !tcp {
             drop(inbox);
@@ -297,16 +304,9 @@ impl Socket {
             (false, false) => rest.len(),
         };
         if !full && (part > 0 || !stream) {
-            let mut carried = std::mem::take(ancillary);
-            if !carried.rights.is_empty() {
-                carried.charge = charge;
-                carries = true;
-            }
-            // Who it is from is noted where one of the two wants it.
-            if carried.creds.is_none() && (names_itself || inbox.passes_creds()) {
-                carried.creds = creds;
-                carried.process = Some(cx.task.process.clone());
-            }
+            let sender = sender.filter(|_| names_itself || inbox.passes_creds());
+            let carried = ancillary.part(cx, charge, sender);
+            carries = !carried.rights.is_empty();
             let piece = rest.get(..part).unwrap_or_default();
             let run = inbox.inbox.back_mut().filter(|last| {
                 stream
@@ -366,6 +366,12 @@ impl Socket {
         }
     }
 
+    /// Whether a datagram of AF_UNIX reaches an inbox: one that is connected takes those of its peer alone.
+    pub(super) fn may_send(&self, inbox: &State) -> bool {
+        let other = |peer: &Weak<Socket>| !std::ptr::eq(peer.as_ptr(), self);
+        self.kind != Kind::Dgram || self.family != AF_UNIX || !inbox.peer.as_ref().is_some_and(other)
+    }
+
     /// Adds to a datagram of parts, which goes to where the first was to go; the last sends it.
     fn send_parts(
         &self,
@@ -409,31 +415,17 @@ impl Socket {
     }
 
     /// Counts the descriptors of a message to a socket, if it has any.
-    fn charge_for(&self, cx: &Cx, target: &Socket, ancillary: &Ancillary) -> SysResult<Option<Charge>> {
+    pub(super) fn charge_for(
+        &self,
+        cx: &Cx,
+        target: &Socket,
+        ancillary: &Ancillary,
+    ) -> SysResult<Option<Charge>> {
         match ancillary.rights.is_empty() {
             true => Ok(None),
             false if !target.takes_rights() => Err(Errno::EPERM.into()),
             false => self.charge_rights(cx, ancillary).map(Some),
         }
-    }
-
-    /// What goes with a message of its own of an AF_UNIX stream.
-    pub(super) fn carried(
-        &self,
-        cx: &Cx,
-        target: &Socket,
-        ancillary: &mut Ancillary,
-    ) -> SysResult<Ancillary> {
-        let charge = self.charge_for(cx, target, ancillary)?;
-        let mut carried = std::mem::take(ancillary);
-        carried.charge = charge;
-        let passes = self.state.lock().passes_creds();
-        let wanted = passes || target.state.lock().passes_creds();
-        if carried.creds.is_none() && wanted {
-            carried.creds = Some(super::control::sender(cx));
-            carried.process = Some(cx.task.process.clone());
-        }
-        Ok(carried)
     }
 
     /// Counts the descriptors of a message.
@@ -519,11 +511,12 @@ impl Socket {
         let wanted = if flags & MSG_WAITALL != 0 { usize::MAX } else { Socket::least(&state) };
         let short = stream
             && wanted > 1
-            && !marked
+            && !(marked && state.ends_at_mark(first))
             && !nonblocking
             && !state.eof
             && state.bytes < wanted.min(buf.len()).min(self.room(&state, sender));
         if nothing && !(stream && buf.is_empty()) || short {
+            self.took(&emptied);
             if state.eof && nothing {
                 return Ok(Received::nothing());
             }
@@ -569,6 +562,7 @@ impl Socket {
                 }
                 let lost = if stream || peek { None } else { state.inbox.pop_front() };
                 if let Some(lost) = &lost {
+                    self.took(std::slice::from_ref(lost));
                     state.bytes = state.bytes.saturating_sub(lost.data.len());
                     state.charged = state.charged.saturating_sub(self.charge(lost.data.len()));
                 }
@@ -620,6 +614,7 @@ impl Socket {
                 break;
             }
         }
+        self.took(&emptied);
         state.congested &= !state.inbox.is_empty();
         if let Some(off) = off {
             let udp = !stream && self.family != AF_UNIX;

@@ -3,19 +3,22 @@
 
 use super::control::Ancillary;
 use super::socket::{Kind, MESSAGES, Message, Socket, State, Urgent, wait_until};
+use super::transfer::Progress;
 use crate::cx::Cx;
-use crate::fail::SysResult;
+use crate::fail::{Fail, SysResult};
+use crate::signal;
 use crate::wait::Ready;
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
 impl Socket {
-    /// Sends the last byte out of band, and those before it as others.
+    /// Sends the last byte out of band, and those before it as others. `progress`: as much was done when the call had to wait.
     pub(super) fn send_urgent(
         &self,
         cx: &mut Cx,
         data: &[u8],
         ancillary: &mut Ancillary,
+        progress: Option<usize>,
         nonblocking: bool,
         flags: i32,
     ) -> SysResult<usize> {
@@ -24,24 +27,23 @@ impl Socket {
             return Err(Errno::EOPNOTSUPP.into());
         }
         let Some((last, before)) = data.split_last() else { return Ok(0) };
-        if !before.is_empty() {
+        if !before.is_empty() && progress.is_none_or(|done| done < before.len()) {
+            cx.state::<Progress>().0 = progress;
             let sent = self.send(cx, before, ancillary, None, nonblocking, flags & !MSG_OOB)?;
             if sent < before.len() {
                 return Ok(sent);
             }
         }
         let target = self.target(None)?;
-        let (over, wait) = {
+        let (over, wait, names_itself) = {
             let state = self.state.lock();
-            (state.shut_write || state.ended, state.send_wait)
+            (state.shut_write || state.ended, state.send_wait, state.passes_creds())
         };
         let Some(target) = target.filter(|_| !over) else { return self.broken(cx, before.len(), flags) };
         let (inline, buffer) = (target.option(SO_OOBINLINE), self.send_buffer());
-        let mut message = Message { data: vec![*last], ..Message::default() };
-        if unix && before.is_empty() {
-            message.ancillary = self.carried(cx, &target, ancillary)?;
-        }
-        let carries = !message.ancillary.rights.is_empty();
+        let sender = unix.then(|| super::control::sender(cx));
+        let charge = self.charge_for(cx, &target, ancillary)?;
+        let mut carries = false;
         cx.wait_on(&target.queue, Ready::OUT);
         let deferred = {
             let mut state = target.state.lock();
@@ -51,12 +53,24 @@ impl Socket {
             }
             if state.inbox.len() >= MESSAGES || unix && state.charged >= target.room(&state, buffer) {
                 drop(state);
-                *ancillary = message.ancillary;
                 return match (before.len(), nonblocking) {
                     (0, true) => Err(Errno::EAGAIN.into()),
-                    (0, false) => wait_until(cx, wait),
-                    (sent, _) => Ok(sent),
+                    (sent, true) => Ok(sent),
+                    (sent, false) if sent > 0 && signal::deliver::pending(cx.task) => Ok(sent),
+                    (sent, false) => {
+                        cx.state::<Progress>().0 = Some(sent);
+                        match wait_until(cx, wait) {
+                            Err(Fail::Error(Errno::EAGAIN)) if sent > 0 => Ok(sent),
+                            other => other,
+                        }
+                    }
                 };
+            }
+            let mut message = Message { data: vec![*last], ..Message::default() };
+            if unix {
+                message.ancillary =
+                    ancillary.part(cx, charge, sender.filter(|_| names_itself || state.passes_creds()));
+                carries = !message.ancillary.rights.is_empty();
             }
             let at = if unix { u64::MAX } else { state.taken.saturating_add(state.bytes as u64) };
             if unix && let Some(before) = state.inbox.iter_mut().find(|message| message.urgent) {
@@ -87,11 +101,11 @@ impl Socket {
     /// Receives the urgent byte (MSG_OOB).
     ///
     /// # Errors
-    /// EINVAL: none was sent, it was read, or SO_OOBINLINE is on. EOPNOTSUPP.
+    /// EINVAL: none was sent, it was read, or SO_OOBINLINE is on. EOPNOTSUPP: it is no stream.
     pub fn receive_urgent(&self, buf: &mut [u8], flags: i32) -> SysResult<usize> {
         let unix = self.family == AF_UNIX;
         if self.kind != Kind::Stream {
-            return Err(if unix { Errno::EOPNOTSUPP } else { Errno::EINVAL }.into());
+            return Err(Errno::EOPNOTSUPP.into());
         }
         let peek = flags & MSG_PEEK != 0;
         let mut gone = None;
@@ -113,6 +127,9 @@ impl Socket {
                 if let Some(mark) = state.inbox.get_mut(at) {
                     (mark.urgent, mark.start) = (false, mark.data.len());
                     mark.ancillary.charge = None;
+                    if !mark.ancillary.rights.is_empty() {
+                        self.net.flight().took();
+                    }
                     gone = Some((std::mem::take(&mut mark.ancillary), None));
                 }
                 // One mark is enough at a place.
@@ -125,6 +142,7 @@ impl Socket {
         }
         drop(gone);
         if unix && !peek {
+            self.queue.wake(Ready::OUT | Ready::WRNORM);
             self.wake_peer(Ready::OUT | Ready::WRNORM);
         }
         Ok(buf.len().min(1))
@@ -158,6 +176,12 @@ impl State {
     /// There is an urgent byte that nobody read.
     fn is_pressed(&self) -> bool {
         self.urgent.as_ref().is_some_and(|urgent| !urgent.read)
+    }
+
+    /// A read that begins with this message ends before all that there is: at an urgent byte, or where one was.
+    pub(super) fn ends_at_mark(&self, first: usize) -> bool {
+        let ends = |message: &Message| message.urgent || message.is_mark() && !self.is_pressed();
+        self.inbox.iter().skip(first.saturating_add(1)).any(ends)
     }
 
     /// Where a stream of AF_UNIX is read on when it has come to a message: past marks, and past an urgent byte that is not `inline`,

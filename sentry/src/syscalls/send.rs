@@ -203,6 +203,9 @@ fn receive_one(cx: &mut Cx, fd: Fd, ranges: &[(u64, usize)], flags: i32) -> SysR
     let (file, socket) = get(cx, fd)?;
     let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
     let len = ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l)).min(MOST);
+    // UDP does not know the flag.
+    let udp = matches!(socket.protocol, IPPROTO_UDP | IPPROTO_UDPLITE)
+        && matches!((socket.family, socket.kind), (AF_INET | AF_INET6, Kind::Dgram));
     // TCP discards then what others tell the length of.
     let discards = flags & (MSG_TRUNC | MSG_OOB | MSG_ERRQUEUE) == MSG_TRUNC
         && matches!((socket.family, socket.kind), (AF_INET | AF_INET6, Kind::Stream));
@@ -211,7 +214,7 @@ fn receive_one(cx: &mut Cx, fd: Fd, ranges: &[(u64, usize)], flags: i32) -> SysR
         // Families without errors of datagrams do not know the flag.
         let got = if flags & MSG_ERRQUEUE != 0 && matches!(socket.family, AF_INET | AF_INET6) {
             socket.receive_error(buffer)?
-        } else if flags & MSG_OOB != 0 {
+        } else if flags & MSG_OOB != 0 && !udp {
             let count = socket.receive_urgent(buffer, flags)?;
             Received { count, whole: count, ..Received::nothing() }
         } else {
@@ -255,7 +258,8 @@ fn receive_header(cx: &mut Cx, fd: Fd, at: u64, flags: i32) -> SysResult {
         usize::try_from(header.msg_iovlen).ok().filter(|c| *c <= UIO_MAXIOV).ok_or(Errno::EMSGSIZE)?;
     let ranges = io::read_iovec(cx, header.msg_iov, count)?;
     let Incoming { mut got, socket } = receive_one(cx, fd, &ranges, flags)?;
-    header.msg_flags = flags & (MSG_CMSG_CLOEXEC | MSG_OOB);
+    let urgent = if socket.kind == Kind::Stream { MSG_OOB } else { 0 };
+    header.msg_flags = flags & (MSG_CMSG_CLOEXEC | urgent);
     if got.error.is_some() {
         header.msg_flags |= MSG_ERRQUEUE;
     }

@@ -170,7 +170,7 @@ pub fn bind(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResul
     if let Addr::Netlink(port, groups) = to {
         return socket.bind_netlink(cx, port, groups).map(|()| 0);
     }
-    let bound = socket.state.lock().local != Addr::Unnamed;
+    let bound = socket.state.lock().local.is_bound();
     if bound {
         return Err(Errno::EINVAL.into());
     }
@@ -224,6 +224,7 @@ pub fn connect(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysRe
     if to == Addr::None {
         match (socket.family, socket.kind) {
             (AF_NETLINK, _) => socket.disconnect_netlink(),
+            (AF_UNIX, Kind::Dgram) => socket.set_unix_peer(None)?,
             (_, Kind::Dgram) => socket.set_peer(None)?,
             (AF_UNIX, _) => return Err(Errno::EINVAL.into()),
             _ => socket.disconnect(),
@@ -235,10 +236,11 @@ pub fn connect(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysRe
     }
     let found = resolve(cx, &socket, &to)?;
     if socket.kind == Kind::Dgram {
-        if socket.family == AF_UNIX && found.is_none() {
-            return Err(Errno::ECONNREFUSED.into());
+        if socket.family == AF_UNIX {
+            let peer = found.ok_or(Errno::ECONNREFUSED)?;
+            return socket.set_unix_peer(Some((to, peer))).map(|()| 0);
         }
-        socket.set_peer(Some((to, found)))?;
+        socket.set_peer(Some(to))?;
         return Ok(0);
     }
     socket.connect_to(cx, found, to, file.nonblocking()).map(|()| 0)

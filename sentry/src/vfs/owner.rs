@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use syscall_table::abi::fcntl::{F_OWNER_PGRP, F_OWNER_PID, F_OWNER_TID};
 use syscall_table::abi::open::FASYNC;
-use syscall_table::abi::sigaction::{POLL_HUP, POLL_IN, POLL_OUT, SIGIO, SIGURG, Siginfo};
+use syscall_table::abi::sigaction::{POLL_HUP, POLL_IN, POLL_OUT, POLL_PRI, SIGIO, SIGURG, Siginfo};
 
 /// Owner of a description.
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,20 +84,26 @@ impl Listener for Watcher {
         let write = file.writable() && mask.intersects(Ready::OUT | Ready::ERR);
         // A socket whose other end is closed says so; a pipe that nobody writes to is one to read from.
         let closed = mask.contains(Ready::RDHUP | Ready::HUP | Ready::ERR);
-        let (code, band) = match (closed, read, write) {
-            (true, true, _) => (POLL_HUP, Ready::HUP | Ready::ERR),
-            (_, true, _) => (POLL_IN, Ready::IN | Ready::RDNORM),
-            (_, _, true) => (POLL_OUT, Ready::OUT | Ready::WRNORM | Ready::WRBAND),
-            _ => return false,
+        let ready = match (closed, read, write) {
+            (true, true, _) => Some((POLL_HUP, Ready::HUP | Ready::ERR)),
+            (_, true, _) => Some((POLL_IN, Ready::IN | Ready::RDNORM)),
+            (_, _, true) => Some((POLL_OUT, Ready::OUT | Ready::WRNORM | Ready::WRBAND)),
+            _ => None,
         };
         let owner = *file.owner.lock();
         let Some(kernel) = self.kernel.upgrade().filter(|_| owner.id != 0) else { return false };
-        let info = match owner.signal {
+        let info = |(code, band): (i32, Ready)| match owner.signal {
             0 => Siginfo::kernel(SIGIO),
             signal => Siginfo::poll(signal, code, i64::from(band.bits()), self.fd),
         };
+        // Of what came out of band SIGURG tells, and this one if it was chosen.
+        let urgent = (mask.contains(Ready::PRI) && owner.signal != 0)
+            .then_some((POLL_PRI, Ready::PRI | Ready::RDBAND));
         // Whoever fires may hold locks that a signal needs.
-        later(Box::new(move || owner.tell(&kernel, &info)));
+        for info in urgent.into_iter().chain(ready).map(info) {
+            let kernel = kernel.clone();
+            later(Box::new(move || owner.tell(&kernel, &info)));
+        }
         false
     }
 
@@ -143,5 +149,5 @@ pub(crate) fn watch(kernel: &Arc<Kernel>, file: &Arc<File>, fd: i32) {
     let Some(queue) = file.ops.queue() else { return };
     let epoch = file.async_epoch.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     let watcher = Watcher { file: Arc::downgrade(file), kernel: Arc::downgrade(kernel), fd };
-    queue.add(Arc::new(watcher), epoch, Ready::IN | Ready::OUT, false);
+    queue.add(Arc::new(watcher), epoch, Ready::IN | Ready::OUT | Ready::PRI, false);
 }
