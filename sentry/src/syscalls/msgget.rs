@@ -138,7 +138,7 @@ pub fn msgctl(cx: &mut Cx, msqid: i32, op: IpcCmd, buf: Addr) -> SysResult {
             if cmd != MSG_STAT_ANY && !queue.perm().may(&creds, READ) {
                 return Err(Errno::EACCES.into());
             }
-            let stat = queue.lock().stat(id, cx.task);
+            let stat = queue.lock().stat(id, &creds.ns, &cx.task.process.pidns);
             cx.write_value(buf.addr(), &stat)?;
             Ok(if cmd == IPC_STAT { 0 } else { u64::from(id.cast_unsigned()) })
         }

@@ -79,8 +79,9 @@ fn msg(task: &Task) -> SysResult<Vec<u8>> {
     let mut out = String::from(
         "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n",
     );
+    let creds = task.creds();
     for (id, queue) in task.ipc().sysv.msg.all() {
-        let s = queue.lock().stat(id, task);
+        let s = queue.lock().stat(id, &creds.ns, &task.process.pidns);
         let p = s.msg_perm;
         let _ = writeln!(
             out,

@@ -3,8 +3,8 @@
 use super::{Counter, Object, Perm, now};
 use crate::fail::SysResult;
 use crate::sync::{Guard, Level, Lock};
-use crate::task::Task;
-use crate::task::pidns::Name;
+use crate::task::pidns::{Name, PidNs};
+use crate::task::userns::UserNs;
 use crate::wait::{Ready, WaitQueue};
 use std::collections::VecDeque;
 use syscall_table::abi::*;
@@ -90,11 +90,10 @@ impl State {
         (self.messages.len(), self.bytes)
     }
 
-    /// IPC_STAT, for this task.
-    pub fn stat(&self, id: i32, asker: &Task) -> Msqid {
-        let pidns = &asker.process.pidns;
+    /// IPC_STAT, as it is seen from these namespaces.
+    pub fn stat(&self, id: i32, ns: &UserNs, pidns: &PidNs) -> Msqid {
         Msqid {
-            msg_perm: self.perm.abi(id, &asker.creds().ns),
+            msg_perm: self.perm.abi(id, ns),
             msg_stime: self.stime,
             msg_rtime: self.rtime,
             msg_ctime: self.ctime,
