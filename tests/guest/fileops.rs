@@ -7,7 +7,7 @@ use libc::*;
 cases![
     fallocate_modes, fallocate_on_others, seek_data_hole_after_punch, copy_range_edges, copy_range_overlap,
     copy_range_modes, sendfile_edges, resolve_flags, resolve_cached, open_how_sizes, tmpfile_forms,
-    link_empty_path, link_through_proc, rename_flags, rename_whiteout, unlink_open_all, mknod_device_kinds,
+    link_empty_path, link_through_proc, rename_flags, rename_whiteout, rename_into_each_other, unlink_open_all, mknod_device_kinds,
     faccessat2_forms, fchmodat2_forms, utimens_forms, utimens_before_1970, statx_masks, statfs_of_kinds,
     sync_kinds, getdents_40000, getdents_stable, atime_moves, direct_io, readdir_type_matches,
     ftruncate_sparse, name_limits, cachestat, fadvise_forms
@@ -331,6 +331,28 @@ fn rename_whiteout() {
     let s = ok(t.open("a", O_PATH)) as i32;
     eq((stat_fd(s).st_mode & S_IFMT, stat_fd(s).st_rdev), (S_IFCHR, 0));
     shut([s]);
+}
+
+/// Two directories are never in each other, however they are moved at once.
+fn rename_into_each_other() {
+    let t = Tmp::new();
+    ok(sys!(SYS_mkdir, t.path("a"), 0o755));
+    ok(sys!(SYS_mkdir, t.path("b"), 0o755));
+    let end = now_ms() + 300;
+    std::thread::scope(|all| {
+        for (from, to) in [("a", "b/x"), ("b", "a/x")] {
+            let t = &t;
+            all.spawn(move || {
+                while now_ms() < end {
+                    if rn(t, from, to, 0) == 0 {
+                        ok(rn(t, to, from, 0));
+                    }
+                }
+            });
+        }
+    });
+    ok(sys!(SYS_rmdir, t.path("a")));
+    ok(sys!(SYS_rmdir, t.path("b")));
 }
 
 fn unlink_open_all() {

@@ -61,6 +61,8 @@ pub struct Vfs {
     pub flocks: Arc<lock::Locks>,
     /// The file system of memfds, once there is one.
     anonymous: OnceLock<Path>,
+    /// Held while something moves: where a directory lies does not change between a look and its own move.
+    moving: Lock<()>,
     /// Which mounts the policy made.
     pub policy: crate::policy::Mounts,
 }
@@ -75,6 +77,7 @@ impl Default for Vfs {
             kinds: Lock::new(Level::Field, Vec::new()),
             locks: Arc::new(lock::Locks::records()),
             flocks: Arc::new(lock::Locks::flocks()),
+            moving: Lock::new(Level::Mounts, ()),
             anonymous: OnceLock::new(),
             policy: Default::default(),
         }

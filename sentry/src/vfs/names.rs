@@ -188,6 +188,7 @@ impl Vfs {
         if !here(&child) || target.as_ref().is_some_and(|t| !here(t)) {
             return Err(Errno::EBUSY.into());
         }
+        let moving = self.moving.lock();
         // A directory cannot go below itself, nor over one of its own ancestors.
         if child_dir && below(&to.dir, &child) {
             return Err(Errno::EINVAL.into());
@@ -214,6 +215,7 @@ impl Vfs {
         let over = target.as_ref().map(Path::inode);
         from.dir.inode().rename(&from.name, child.inode(), to.dir.inode(), &to.name, over, exchange)?;
         from.dir.dentry.renamed(&from.name, &child.dentry, &to.dir.dentry, &to.name, exchange);
+        drop(moving);
         let (cookie, is_dir) = (watch::cookie(), if child_dir { IN_ISDIR } else { 0 });
         if Arc::ptr_eq(from.dir.inode(), to.dir.inode()) {
             watch::renamed(from.dir.inode());
