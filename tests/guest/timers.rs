@@ -556,7 +556,7 @@ fn fork_has_no_timers() {
     in_child(|| {
         burn(60);
         let id = timer(CLOCK_MONOTONIC, SIGUSR1);
-        set(id, 0, 3_000_000_000, 0);
+        set(id, 0, 3_000_000_000_000, 0);
         for which in [ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF] {
             ok(sys!(SYS_setitimer, which, &[7i64, 0, 50, 0], 0));
         }
@@ -595,7 +595,7 @@ fn exec_keeps_intervals() {
     let pid = child(|| {
         burn(60);
         let id = timer(CLOCK_MONOTONIC, SIGUSR1);
-        set(id, 0, 3_000_000_000, 0);
+        set(id, 0, 3_000_000_000_000, 0);
         for which in [ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF] {
             ok(sys!(SYS_setitimer, which, &[0i64, 0, 50, 0], 0));
         }
