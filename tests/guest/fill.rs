@@ -152,17 +152,36 @@ fn copies() -> i32 {
     let part = 96 << 20;
     let p = map(part, ANON);
     touch(p, part);
-    for _ in 0..GOAL / part {
-        if sys!(SYS_fork) == 0 {
-            sleep_ms(50);
-            touch(p, part);
-            loop {
-                sys!(SYS_pause);
+    let (go, touched) = (pipe_pair(), pipe_pair());
+    let copies = GOAL / part;
+    for _ in 0..copies {
+        match sys!(SYS_fork) {
+            0 => {
+                // All are there before one copies.
+                sys!(SYS_read, go[0], &mut [0u8], 1);
+                touch(p, part);
+                sys!(SYS_write, touched[1], b"x", 1);
+                loop {
+                    sys!(SYS_pause);
+                }
             }
+            pid if pid < 0 => refused(),
+            _ => {}
         }
     }
-    sleep_ms(3000);
-    filled()
+    sys!(SYS_write, go[1], &vec![b'g'; copies][..], copies);
+    // Until all have copied, or one was killed.
+    loop {
+        if sys!(SYS_wait4, -1, 0, WNOHANG, 0) > 0 {
+            return 0;
+        }
+        let mut count = 0i32;
+        sys!(SYS_ioctl, touched[0], FIONREAD, &mut count);
+        if count as usize == copies {
+            return filled();
+        }
+        sleep_ms(5);
+    }
 }
 
 /// Grows only while the limit is far, then waits, then all at once: whoever looks seldom sees too late.

@@ -82,6 +82,7 @@ mod tests {
         let pid = match confine::enter::helper(&[own.as_raw_fd()], c"meter-test").unwrap() {
             Some(pid) => pid,
             None => {
+                super::super::used();
                 rustix::thread::set_no_new_privs(true).unwrap();
                 confine::host::filter_all_threads(&assemble(own.as_raw_fd() as u32, 1)).unwrap();
                 f(&own);
@@ -104,6 +105,7 @@ mod tests {
             let _ = rustix::net::send(socket, b"x", rustix::net::SendFlags::NOSIGNAL);
             let _ = rustix::net::recv(socket, &mut [0u8; 8][..], rustix::net::RecvFlags::DONTWAIT);
             platform::cpu_sum(1);
+            super::super::used();
         });
         assert_eq!((signal, status), (None, Some(7)));
     }

@@ -40,8 +40,12 @@ struct Memory {
     asleep: AtomicBool,
     /// Host processes of programs that ended, and when: for a moment they have their memory still.
     ended: parking_lot::Mutex<VecDeque<(i32, Instant)>>,
+    /// Forks that are under way.
+    forks: parking_lot::Mutex<Vec<oom::Fork>>,
 }
 
+/// Name of the thread that hears the meter and kills.
+pub const THREAD: &str = "memory";
 /// Ended programs that are remembered.
 const ENDED: usize = 4096;
 
@@ -63,6 +67,7 @@ pub fn set(limit: u64, meter: OwnedFd) {
         files: Default::default(),
         asleep: AtomicBool::new(false),
         ended: Default::default(),
+        forks: Default::default(),
     });
 }
 
@@ -82,6 +87,32 @@ fn take_ended() -> VecDeque<(i32, Instant)> {
     MEMORY.get().map(|memory| std::mem::take(&mut *memory.ended.lock())).unwrap_or_default()
 }
 
+/// The host is about to copy this host process. To be held until the copy's task is in the tree.
+pub(crate) fn forking(host_pid: i32) -> Option<Forking> {
+    let memory = MEMORY.get()?;
+    let fork = oom::Fork { of: host_pid, since: Instant::now() };
+    memory.forks.lock().push(fork);
+    Some(Forking(fork))
+}
+
+/// See [`forking`].
+pub(crate) struct Forking(oom::Fork);
+
+impl Drop for Forking {
+    fn drop(&mut self) {
+        let mut forks = MEMORY.get().map(|memory| memory.forks.lock());
+        if let Some(forks) = &mut forks
+            && let Some(at) = forks.iter().position(|fork| *fork == self.0)
+        {
+            forks.swap_remove(at);
+        }
+    }
+}
+
+fn forks() -> Vec<oom::Fork> {
+    MEMORY.get().map(|memory| memory.forks.lock().clone()).unwrap_or_default()
+}
+
 /// Starts the thread that hears the meter. `say` gets lines for the user, `lost` is called when the meter is gone.
 ///
 /// # Errors
@@ -93,7 +124,7 @@ pub fn serve(
 ) -> Result<(), String> {
     let Some(memory) = MEMORY.get() else { return Ok(()) };
     let kernel = kernel.clone();
-    let thread = std::thread::Builder::new().name("memory".into()).stack_size(256 * 1024);
+    let thread = std::thread::Builder::new().name(THREAD.into()).stack_size(256 * 1024);
     let body = move || {
         let mut killer = oom::Killer::new(kernel.clone(), memory.limit, say);
         Told::Held(memory.count()).send(&memory.meter);

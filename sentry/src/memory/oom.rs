@@ -16,7 +16,7 @@ use syscall_table::abi::wait::WaitStatus;
 const NEVER: i32 = -1000;
 /// How long a killed process may take to give its memory back before another is killed.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long a host process may be one that the kernel does not know: a fork that is being made is for a moment.
+/// How long a host process may be one that the kernel does not know, besides those that a fork is making just now.
 const UNKNOWN: Duration = Duration::from_millis(100);
 /// The same for one that is larger than the limit by itself: no fork is that large.
 const UNKNOWN_LARGE: Duration = Duration::from_millis(10);
@@ -47,14 +47,60 @@ pub(super) struct Killer {
     kernel: Arc<Kernel>,
     limit: u64,
     say: Box<dyn Fn(String) + Send>,
-    /// Host processes of victims, and of who ended by itself, that may have memory still, and since when.
-    dying: HashMap<i32, Instant>,
+    dying: Dying,
     /// How often the allocator gave back what is free since the last victim.
     trimmed: u32,
     /// Large host processes that the kernel does not know, and since when.
     unknown: HashMap<i32, Instant>,
     /// Since when one that may be such a process has kept others from being killed.
     waited: Option<Instant>,
+}
+
+/// Host processes of victims, and of who ended by itself, that may have memory still, and since when.
+#[derive(Default)]
+struct Dying(HashMap<i32, Instant>);
+
+impl Dying {
+    /// Those that are seen still, and none that has a number anew: who was given it lives.
+    fn keep(&mut self, seen: &[Seen], living: &[i32]) {
+        let there = |pid: &i32| seen.iter().any(|one| one.pid == *pid && bytes(one) > 0);
+        self.0.retain(|pid, since| since.elapsed() < PATIENCE && there(pid) && !living.contains(pid));
+    }
+
+    fn add(&mut self, pid: i32) {
+        self.0.insert(pid, Instant::now());
+    }
+
+    fn has(&self, pid: i32) -> bool {
+        self.0.contains_key(&pid)
+    }
+
+    /// What they will give back.
+    fn bytes(&self, seen: &[Seen]) -> u64 {
+        seen.iter().filter(|one| self.has(one.pid)).map(bytes).fold(0, u64::saturating_add)
+    }
+}
+
+fn bytes(one: &Seen) -> u64 {
+    one.resident.saturating_add(one.tables)
+}
+
+/// A fork that is under way: its child is there before the kernel knows of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fork {
+    /// Host process of the parent.
+    pub(super) of: i32,
+    pub(super) since: Instant,
+}
+
+impl Fork {
+    /// Whether an unknown process that was seen first `at` a time can be its child, which is as large as the parent: one that
+    /// grows beyond it runs by itself. Of a parent that is to be spared nobody knows how long it would hide others.
+    fn may_be(&self, one: &Seen, at: Instant, spaces: &[Candidate]) -> bool {
+        let parent = spaces.iter().find(|space| space.seen.pid == self.of);
+        self.since <= at
+            && parent.is_some_and(|parent| one.resident <= parent.seen.resident.saturating_add(SMALL))
+    }
 }
 
 /// An address space that may be given up.
@@ -71,7 +117,7 @@ impl Killer {
             kernel,
             limit,
             say,
-            dying: HashMap::new(),
+            dying: Dying::default(),
             trimmed: 0,
             unknown: HashMap::new(),
             waited: None,
@@ -81,12 +127,15 @@ impl Killer {
     /// More is in use than the limit, by these processes. Kills as many as are in the way: a look takes its time, and who
     /// forks without end would be faster than one kill for each.
     pub(super) fn over(&mut self, used: u64, seen: &[Seen]) {
-        let bytes = |one: &Seen| one.resident.saturating_add(one.tables);
-        let left = |pid: i32| seen.iter().find(|one| one.pid == pid).map(bytes).filter(|bytes| *bytes > 0);
+        // Asked before the tree is: who is not in it yet then is the child of one of these.
+        let forks = super::forks();
         // Nobody is to be killed for what those had who have just ended.
-        self.dying.extend(super::take_ended());
-        self.dying.retain(|pid, since| since.elapsed() < PATIENCE && left(*pid).is_some());
-        let coming = self.dying.keys().filter_map(|pid| left(*pid)).fold(0, u64::saturating_add);
+        let ended = super::take_ended();
+        let (mut spaces, known) = self.candidates(seen);
+        self.dying.0.extend(ended);
+        self.dying.keep(seen, &known);
+        spaces.retain(|one| !self.dying.has(one.seen.pid));
+        let coming = self.dying.bytes(seen);
         let mut excess = used.saturating_sub(self.limit).saturating_sub(coming);
         if excess == 0 {
             self.waited = None;
@@ -98,14 +147,13 @@ impl Killer {
             self.trimmed += 1;
             return;
         }
-        let (mut spaces, known) = self.candidates(seen);
         spaces.reverse();
-        if let Some(stray) = self.stray(seen, &known)
+        if let Some(stray) = self.stray(seen, &known, &forks, &spaces)
             && spaces.last().is_none_or(|best| self.points(&stray, 0) > best.points)
         {
             // Made by hand, behind the kernel's back: it has no number and no parent inside.
             platform::kill_process(stray.pid);
-            self.dying.insert(stray.pid, Instant::now());
+            self.dying.add(stray.pid);
             self.tell(0, "(unknown)", stray.resident, used);
             return;
         }
@@ -131,7 +179,7 @@ impl Killer {
     }
 
     fn kill(&mut self, victim: &Candidate, used: u64) {
-        self.dying.insert(victim.seen.pid, Instant::now());
+        self.dying.add(victim.seen.pid);
         let program = String::from_utf8_lossy(&victim.process.exe.lock()).into_owned();
         self.tell(victim.process.pid, &program, victim.seen.resident, used);
         let sharing = |process: &Arc<Process>| {
@@ -146,7 +194,7 @@ impl Killer {
 
     fn points(&self, seen: &Seen, adj: i32) -> i64 {
         let total = i64::try_from(self.limit / PAGE).unwrap_or(i64::MAX);
-        points(seen.resident.saturating_add(seen.tables), adj, total)
+        points(bytes(seen), adj, total)
     }
 
     /// What may be killed, and the host processes that the kernel knows.
@@ -169,7 +217,7 @@ impl Killer {
             spaces.push(Candidate { mm, process, seen: **seen, points });
         }
         // Who shares memory with a spared one would give nothing back; a space is given up once.
-        spaces.retain(|one| !spared.contains(&one.seen.pid) && !self.dying.contains_key(&one.seen.pid));
+        spaces.retain(|one| !spared.contains(&one.seen.pid));
         spaces.sort_by_key(|one: &Candidate| std::cmp::Reverse(one.points));
         let mut once = HashSet::new();
         spaces.retain(|one| once.insert(one.seen.pid));
@@ -177,11 +225,10 @@ impl Killer {
     }
 
     /// The largest host process that the kernel has not known for a while.
-    fn stray(&mut self, seen: &[Seen], known: &[i32]) -> Option<Seen> {
+    fn stray(&mut self, seen: &[Seen], known: &[i32], forks: &[Fork], spaces: &[Candidate]) -> Option<Seen> {
         let now = Instant::now();
-        let large = |one: &&Seen| {
-            one.resident > SMALL && !known.contains(&one.pid) && !self.dying.contains_key(&one.pid)
-        };
+        let large =
+            |one: &&Seen| one.resident > SMALL && !known.contains(&one.pid) && !self.dying.has(one.pid);
         let strays: Vec<Seen> = seen.iter().filter(large).copied().collect();
         self.unknown.retain(|pid, _| strays.iter().any(|one| one.pid == *pid));
         for one in &strays {
@@ -190,7 +237,10 @@ impl Killer {
         let limit = self.limit;
         let old = |one: &Seen| {
             let patience = if one.resident > limit { UNKNOWN_LARGE } else { UNKNOWN };
-            self.unknown.get(&one.pid).is_some_and(|since| now.duration_since(*since) > patience)
+            self.unknown.get(&one.pid).is_some_and(|since| {
+                now.duration_since(*since) > patience
+                    && !forks.iter().any(|fork| fork.may_be(one, *since, spaces))
+            })
         };
         strays.into_iter().filter(old).max_by_key(|one| one.resident)
     }
@@ -199,7 +249,7 @@ impl Killer {
     fn largest_unknown(&self, seen: &[Seen], known: &[i32]) -> Option<Seen> {
         let candidates =
             seen.iter().filter(|one| self.unknown.contains_key(&one.pid) && !known.contains(&one.pid));
-        candidates.filter(|one| !self.dying.contains_key(&one.pid)).max_by_key(|one| one.resident).copied()
+        candidates.filter(|one| !self.dying.has(one.pid)).max_by_key(|one| one.resident).copied()
     }
 
     fn tell(&self, pid: i32, program: &str, resident: u64, used: u64) {
@@ -216,5 +266,25 @@ impl Killer {
             resident,
             limit: self.limit,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(pid: i32, resident: u64) -> Seen {
+        Seen { pid, resident, tables: 0 }
+    }
+
+    #[test]
+    fn a_number_that_was_given_again_is_not_dying() {
+        let mut dying = Dying::default();
+        [7, 8, 9].into_iter().for_each(|pid| dying.add(pid));
+        // 8 has given all back; 7 is the number of somebody who lives and fills memory.
+        let all = [seen(7, 100 << 20), seen(8, 0), seen(9, 1 << 20)];
+        dying.keep(&all, &[7]);
+        assert_eq!(dying.bytes(&all), 1 << 20);
+        assert_eq!([7, 8, 9].map(|pid| dying.has(pid)), [false, false, true]);
     }
 }

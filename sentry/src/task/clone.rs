@@ -279,6 +279,7 @@ fn create(cx: &mut Cx, request: &Request) -> SysResult<(Arc<Task>, Option<Arc<Vf
         None
     };
     let sink = child.sink();
+    let _forking = own_memory.then(|| crate::memory::forking(parent.mm().space.host_pid()));
     let made = if own_memory {
         let mm = parent.mm();
         mm.fork(cx.port()?, |port| port.fork(&regs, sink)).map(|(mm, new)| {

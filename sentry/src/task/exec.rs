@@ -97,6 +97,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
     task.join_time();
     if last && moved {
         super::usage::leave_space(&task.kernel, &task.process, &*old.space);
+        crate::memory::ended(old.space.host_pid());
         old.space.kill();
     }
     drop(old);
