@@ -1,5 +1,6 @@
 //! pid_namespaces(7): numbers, init, /proc, signals, ends.
 
+use crate::tracee::{pt, r};
 use guest_tests::child::clone_with;
 use guest_tests::space::{alone, is_root, mount};
 use guest_tests::*;
@@ -22,7 +23,7 @@ cases![
     wanted_numbers,
     who_is_a_peer,
     many_come_and_go,
-    no_threads_elsewhere, children_that_end_at_once
+    no_threads_elsewhere, children_that_end_at_once, numbers_of_lost_tracees
 ];
 
 /// Runs `f` as the init of a new namespace; what it returns is its status.
@@ -442,6 +443,40 @@ fn nested() {
     }
     alone(|| {
         eq(down(6), 0);
+    });
+}
+
+/// The number of a traced thread that has ended is free when its tracer has ended too, which never waited for it.
+fn numbers_of_lost_tracees() {
+    alone(|| {
+        passes(|| {
+            let (said, go) = (pipe_pair(), pipe_pair());
+            let program = child(|| {
+                std::thread::spawn(move || {
+                    let tid = sys!(SYS_gettid) as i32;
+                    sys!(SYS_write, said[1], &tid, 4);
+                    sys!(SYS_read, go[0], &mut [0u8], 1);
+                });
+                loop {
+                    sys!(SYS_pause);
+                }
+            });
+            let mut tid = 0i32;
+            eq(sys!(SYS_read, said[0], &mut tid, 4), 4);
+            let tracer = child(|| {
+                ok(pt!(r(PTRACE_SEIZE), tid, 0, 0));
+                eq(sys!(SYS_write, go[1], b"g", 1), 1);
+                let mut info = [0i32; 32];
+                ok(sys!(SYS_waitid, P_PID, tid, &mut info, WEXITED | WNOWAIT | __WALL, 0));
+                i32::from(info[2] != CLD_EXITED)
+            });
+            exits(tracer, 0);
+            exits(ok(clone_with(&[tid], 0)) as i32, 0);
+            ok(sys!(SYS_kill, program, SIGKILL));
+            killed_by(program, SIGKILL);
+            shut(said);
+            shut(go);
+        });
     });
 }
 

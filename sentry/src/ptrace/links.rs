@@ -127,6 +127,8 @@ pub(crate) fn tracer_ends(kernel: &Arc<Kernel>, tracer: &Arc<Task>) {
         });
         for (task, ghost) in ended {
             forget(&mut tree, &task, ghost, &mut after);
+            // A thread's number was kept for the tracer alone.
+            tree.strike(task.tid());
         }
     }
     for (task, _) in living {

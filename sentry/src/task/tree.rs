@@ -273,13 +273,14 @@ impl State {
 
     /// Takes a zombie out for good.
     pub(crate) fn reap(&mut self, pid: i32) {
-        self.links.retain(|link| link.task.process.pid != pid);
+        let of_its = |link: &mut crate::ptrace::links::Link| link.task.process.pid == pid;
+        let numbers: Vec<i32> = self.links.extract_if(.., of_its).map(|link| link.task.tid()).collect();
         let Some(node) = self.nodes.remove(&pid) else { return };
         node.process.reaped.store(true, std::sync::atomic::Ordering::Relaxed);
         if let Some(parent) = self.nodes.get_mut(&node.parent) {
             parent.children.retain(|c| *c != pid);
         }
-        self.strike(pid);
+        numbers.into_iter().chain([pid]).for_each(|number| self.strike(number));
         [node.pgid, node.sid].into_iter().for_each(|number| self.leave(number));
     }
 }
