@@ -76,6 +76,7 @@ const HELPERS: &[(&str, Helper)] = &[
     ("overlay_trees", overlay::trees),
     ("clocks", timens::clocks),
     ("after_exec", timers::after_exec),
+    ("own_clock", timers::own_clock),
 ];
 
 mod fill;

@@ -8,7 +8,8 @@ cases![
     nanosleep_by_cpu_errors, nanosleep_remaining, overrun_in_siginfo, deleted_timer_signal_is_dropped, set_anew_drops_signal, ignored_timer_goes_on,
     none_timer_counts, alarm_rounds, process_clock_of_child, thread_clock_of_others, children_times, rusage_memory_of_child, rusage_children_maximum,
     adjtimex_reads, settimeofday_denied, times_of_children,
-    short_sleeps_and_timers, ignored_signals, fork_has_no_timers, exec_keeps_intervals
+    short_sleeps_and_timers, ignored_signals, fork_has_no_timers, exec_keeps_intervals,
+    exec_leaves_threads_clocks, time_of_many_callers, heeded_while_it_expires
 ];
 
 fn now(c: i32) -> i64 {
@@ -587,6 +588,35 @@ pub fn after_exec(args: &[String]) -> i32 {
     let cpu = [now(CLOCK_PROCESS_CPUTIME_ID) / 1000, now(CLOCK_THREAD_CPUTIME_ID) / 1000, used(RUSAGE_SELF)];
     println!("{} {timer} {}", all.iter().all(|left| (40..=50).contains(left)), cpu.iter().all(|us| *us >= 55_000));
     0
+}
+
+/// What a program's thread has used, in milliseconds: a helper program.
+pub fn own_clock(_: &[String]) -> i32 {
+    println!("{}", now(CLOCK_THREAD_CPUTIME_ID) / 1_000_000);
+    0
+}
+
+/// A program's clock of its thread has what the thread used that called execve(2), and nothing of the others.
+fn exec_leaves_threads_clocks() {
+    let p = pipe_pair();
+    let pid = child(|| {
+        let joined = std::thread::spawn(|| burn(400)).join();
+        check(joined.is_ok(), "burned");
+        // Another one is there still, so that the program begins in a process of its own.
+        std::thread::spawn(|| loop {
+            sys!(SYS_pause);
+        });
+        ok(sys!(SYS_dup2, p[1], 1));
+        let argv = [c"/proc/self/exe".as_ptr(), c"own_clock".as_ptr(), std::ptr::null()];
+        let envp = [std::ptr::null::<c_char>()];
+        sys!(SYS_execve, c"/proc/self/exe", &argv, &envp) as i32
+    });
+    exits(pid, 0);
+    let mut text = [0u8; 100];
+    let n = ok(sys!(SYS_read, p[0], &mut text, 100)) as usize;
+    let used: i64 = String::from_utf8_lossy(&text[..n]).trim().parse().expect("milliseconds");
+    check((0..250).contains(&used), &format!("{used} ms beside another's 400"));
+    shut(p);
 }
 
 /// A program goes on with the intervals and the clocks of the one before it; what timer_create(2) made is gone.

@@ -440,6 +440,7 @@ fn enter(parent: &Arc<Task>, child: &Arc<Task>, request: &Request) -> bool {
     let shown = request.flags & CLONE_UNTRACED == 0 && parent.tracing.wants(event(request).0);
     let traced = parent.tracing.is_traced() && (shown || request.flags & CLONE_PTRACE != 0);
     if request.flags & CLONE_THREAD != 0 {
+        parent.process.threaded.store(true, Ordering::Relaxed);
         if traced {
             links::inherit(&mut tree, parent, child);
         }

@@ -80,7 +80,7 @@ pub(crate) fn execve(cx: &mut Cx, file: Arc<File>, program: Program) -> SysResul
     detach(&task, gain)?;
     task.kernel.report.count_own(&task);
     let old = task.mm();
-    let used = super::usage::until_move(&task);
+    let used = super::usage::until_move(cx);
     let space = match cx.port()?.replace_space(trusted) {
         Ok(space) => space,
         Err(_) => return Err(die(&task)),

@@ -142,6 +142,8 @@ pub struct Process {
     pub pidns: Arc<pidns::PidNs>,
     /// The init of a namespace that no fault has hit: signals without a handler do not reach it (SIGNAL_UNKILLABLE).
     pub(crate) unkillable: AtomicBool,
+    /// Its host process has had more tasks than one: what that has used is nobody's own.
+    pub(crate) threaded: AtomicBool,
     /// Signal actions, shared by CLONE_SIGHAND; replaced at exec when shared.
     pub sighand: Lock<Arc<SigHand>>,
     /// Signals pending for the group.
@@ -219,6 +221,7 @@ impl Process {
             name,
             pidns,
             unkillable: AtomicBool::new(false),
+            threaded: AtomicBool::new(false),
             reaped: AtomicBool::new(false),
             sighand: Lock::new(Level::Process, sighand),
             pending: Lock::new(Level::Process, SharedPending::default()),

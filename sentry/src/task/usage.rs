@@ -80,13 +80,28 @@ fn before(task: &Task) -> Duration {
 }
 
 /// What the task has used by itself up to now, for [`moved`]. Called by execve(2) before it gives up the space.
-pub(crate) fn until_move(task: &Task) -> Duration {
-    of_task(task).saturating_sub(served(task))
+pub(crate) fn until_move(cx: &mut Cx) -> Duration {
+    let task = cx.task.clone();
+    let asked = match is_alone(&task.process) {
+        true => None,
+        // The process's time has that of threads which have ended.
+        false => cx.port().ok().and_then(|port| port.rusage(true).ok()),
+    };
+    match asked {
+        Some(used) => sum(used.cpu).saturating_add(before(&task)),
+        None => of_task(&task).saturating_sub(served(&task)),
+    }
 }
 
 /// The task goes on in another space: its own clock does not begin anew.
 pub(crate) fn moved(task: &Task, used: Duration) {
     task.cpu_before.store(u64::try_from(used.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    task.process.threaded.store(false, Ordering::Relaxed);
+}
+
+/// Whether the process's time is that of its one task.
+pub(crate) fn is_alone(process: &Process) -> bool {
+    process.thread_count() == 1 && !process.threaded.load(Ordering::Relaxed)
 }
 
 /// A task of the process whose space is the process's own: not of a vfork child, which runs in its parent's.
@@ -201,7 +216,7 @@ struct Since(Option<u64>);
 /// # Errors
 /// Blocks; EINVAL when it has ended.
 pub fn of_other(cx: &mut Cx, task: &Arc<Task>) -> SysResult<Duration> {
-    if task.process.thread_count() == 1 {
+    if is_alone(&task.process) {
         return Ok(of_task(task));
     }
     cx.wait_on(&task.asked.queue, Ready::IN);
@@ -218,11 +233,11 @@ pub fn of_other(cx: &mut Cx, task: &Arc<Task>) -> SysResult<Duration> {
     cx.block(Restart::NoIntr)
 }
 
-/// CPU time of any task, as far as it is known: its process's while it is the only one, else what it was when it last
+/// CPU time of any task, as far as it is known: its process's if there was no other, else what it was when it last
 /// asked itself.
 pub fn of_task(task: &Task) -> Duration {
     let seen = Duration::from_nanos(task.cpu_seen.load(Ordering::Relaxed));
-    if task.process.thread_count() == 1 && own_space(&task.process).is_some() {
+    if is_alone(&task.process) && own_space(&task.process).is_some() {
         let all = sum_of_process(&task.process);
         let others = sum(task.process.usage.lock().ended.cpu);
         return all.saturating_sub(others).saturating_add(before(task)).max(seen);

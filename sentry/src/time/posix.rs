@@ -61,7 +61,7 @@ impl Clock {
     fn refresh(&self) {
         if let Clock::Thread(task) = self
             && let Some(task) = task.upgrade()
-            && task.process.thread_count() > 1
+            && !usage::is_alone(&task.process)
             && !task.is_dead()
         {
             usage::Asked::ask(&task);
