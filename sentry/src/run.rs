@@ -94,13 +94,13 @@ impl Call {
 impl TaskSink for Task {
     fn event(&self, event: Event, port: &mut dyn Port) -> Verdict {
         let Some(task) = self.me() else { return Verdict::Exit };
-        let begun = ticks::read();
+        let begun = ticks::begin();
         let verdict = on_event(&task, event, port);
         // Who is parked may have gone on already.
         if verdict != Verdict::Park {
             task.wakes_seen.store(futex::wakes(), Relaxed);
         }
-        task.served.fetch_add(ticks::since(begun), Relaxed);
+        task.served.fetch_add(ticks::spent(begun), Relaxed);
         do_later();
         verdict
     }
@@ -483,9 +483,9 @@ pub fn drain() {
             return;
         }
         for task in tasks {
-            let begun = ticks::read();
+            let begun = ticks::begin();
             resume(&task);
-            task.served.fetch_add(ticks::since(begun), Relaxed);
+            task.served.fetch_add(ticks::spent(begun), Relaxed);
         }
     }
 }
