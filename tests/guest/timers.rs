@@ -319,6 +319,51 @@ fn ignored_timer_goes_on() {
     });
 }
 
+/// Nothing is lost when a handler is set while the signal comes and is ignored still.
+fn heeded_while_it_expires() {
+    in_child(|| {
+        let _ignored = sig::with(SIGUSR2, SIG_IGN, 0);
+        let id = timer(CLOCK_MONOTONIC, SIGUSR2);
+        set(id, 0, 50_000, 50_000);
+        let end = now_ms() + 700;
+        let mut rounds = 0;
+        while now_ms() < end {
+            let from = now(CLOCK_MONOTONIC);
+            while now(CLOCK_MONOTONIC) < from + rounds % 100 * 1000 {}
+            let _on = sig::on(SIGUSR2, SA_RESTART);
+            let late = now_ms() + 5000;
+            while sig::hits() == 0 {
+                check(now_ms() < late, &format!("a signal comes once it is not ignored, {rounds} times"));
+            }
+            rounds += 1;
+        }
+        ok(sys!(SYS_timer_delete, id));
+    });
+}
+
+/// Processes that wait for processors have not used them: together no more than there is.
+fn time_of_many_callers() {
+    in_child(|| {
+        let processors = std::thread::available_parallelism().expect("processors").get();
+        let begin = now(CLOCK_MONOTONIC);
+        let callers: Vec<i32> = (0..4 * processors)
+            .map(|_| {
+                child(|| {
+                    let end = now_ms() + 700;
+                    while now_ms() < end {
+                        (0..50).for_each(|_| err(sys!(SYS_lseek, -1, 0, 0), EBADF));
+                    }
+                    0
+                })
+            })
+            .collect();
+        callers.into_iter().for_each(|pid| exits(pid, 0));
+        let most = (now(CLOCK_MONOTONIC) - begin) / 1000 * processors as i64;
+        let used = used(RUSAGE_CHILDREN);
+        check(used <= most + most / 10, &format!("{used} us of {most}"));
+    });
+}
+
 fn none_timer_counts() {
     let id = timer(CLOCK_MONOTONIC, 0);
     set(id, 0, 40_000_000_000, 0);

@@ -124,6 +124,21 @@ fn reworded(
     info.with_uid(ns.user(own.to_kernel(Ids::Users, info.si_uid()).unwrap_or(u32::MAX)))
 }
 
+/// Whether it is the init of a namespace, which `signal` does nothing to by itself.
+fn spares(process: &Process, signal: i32, forced: bool) -> bool {
+    process.unkillable.load(Ordering::Relaxed) && !(forced && matches!(signal, SIGKILL | SIGSTOP))
+}
+
+/// Whether a signal that is no order is dropped if it comes unblocked.
+pub(crate) fn is_ignored(process: &Process, signal: i32) -> bool {
+    ignored(process, signal, spares(process, signal, false))
+}
+
+fn ignored(process: &Process, signal: i32, spared: bool) -> bool {
+    let handler = process.sighand().get(signal).sa_handler;
+    handler == SIG_IGN || handler == SIG_DFL && (bit(signal) & IGNORED != 0 || spared)
+}
+
 /// Whether it was not ignored.
 fn put(
     kernel: &Arc<Kernel>,
@@ -138,8 +153,7 @@ fn put(
     if bit(signal) == 0 || process.is_exiting() {
         return Ok(true);
     }
-    let spared =
-        process.unkillable.load(Ordering::Relaxed) && !(forced && matches!(signal, SIGKILL | SIGSTOP));
+    let spared = spares(process, signal, forced);
     if signal == SIGKILL {
         if !spared {
             exit::group(kernel, process, WaitStatus::signaled(SIGKILL, false), None);
@@ -154,13 +168,10 @@ fn put(
     } else if bit(signal) & STOPPING != 0 {
         flush(process, &threads, bit(SIGCONT));
     }
-    let action = process.sighand().get(signal);
-    let by_default = bit(signal) & IGNORED != 0 || spared;
-    let ignored = action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL && by_default;
     let blocked = |task: &Arc<Task>| super::mask::get(task) & bit(signal) != 0;
     // A tracer sees what its tracee ignores.
     let kept = |task: &Arc<Task>| blocked(task) || task.tracing.is_traced();
-    if ignored && !target.or(threads.first()).is_some_and(kept) {
+    if ignored(process, signal, spared) && !target.or(threads.first()).is_some_and(kept) {
         return Ok(false);
     }
     if mark.is_none() && signal >= SIGRTMIN {

@@ -3,7 +3,7 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use crate::signal::{IGNORED, UNMASKABLE, bit};
+use crate::signal::{IGNORED, UNMASKABLE, bit, send};
 use syscall_table::abi::sigaction::*;
 use syscall_table::errno::Errno;
 
@@ -54,6 +54,10 @@ pub fn rt_sigaction(
                 for task in cx.task.process.threads() {
                     task.signals.lock().queue.flush(bit(signal));
                     crate::signal::mask::refresh(&task);
+                }
+                // Another thread may have set a handler before timers knew that their signals were dropped.
+                if !send::is_ignored(&cx.task.process, signal) {
+                    cx.task.process.timers.heeded(signal);
                 }
             }
             old

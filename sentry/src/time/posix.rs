@@ -320,6 +320,10 @@ impl SignalTimer {
                     && !send::timer(&kernel, &process, target, info, mark)
                 {
                     self.dropped(epoch);
+                    // Whoever set a handler meanwhile has found nothing to send again.
+                    if !send::is_ignored(&process, signal) {
+                        self.send_again();
+                    }
                 }
             }
         }
