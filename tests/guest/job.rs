@@ -497,14 +497,17 @@ fn leader_exit_frees_tty() {
 fn notty_by_leader() {
     session(|_, t, _| {
         handle(SIGHUP, sig::count as *const () as usize, 0);
+        let (ready, gone) = (pipe_pair(), pipe_pair());
         let pid = child(|| {
             handle(SIGHUP, SIG_IGN, 0);
-            sleep_ms(100);
+            sys!(SYS_write, ready[1], b"r", 1);
+            sys!(SYS_read, gone[0], &mut [0u8], 1);
             i32::from(sys!(SYS_openat, AT_FDCWD, c"/dev/tty", O_RDWR, 0) == -i64::from(ENXIO))
         });
-        sleep_ms(20);
+        eq(sys!(SYS_read, ready[0], &mut [0u8], 1), 1);
         ok(sys!(SYS_ioctl, t, TIOCNOTTY));
         eq(sig::hits(), 1);
+        eq(sys!(SYS_write, gone[1], b"g", 1), 1);
         exits(pid, 1);
     });
 }

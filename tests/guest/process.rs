@@ -90,27 +90,38 @@ fn vfork_shares_memory() {
 
 /// vfork's parent waits whatever is sent to it, unless that ends it.
 fn vfork_parent_and_signals() {
-    let ends = |signal| {
-        let begin = now_ms();
+    // The parent's status; whether it ends at once, its child being there still.
+    let ends = |signal, at_once| {
+        let (runs, go) = (pipe_pair(), pipe_pair());
         let pid = child(|| {
             let _on = sig::on(SIGUSR1, 0);
             ok(sys!(SYS_setrlimit, RLIMIT_CORE, &[0u64; 2]));
             let pid = ok(sys!(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0));
             if pid == 0 {
-                sleep_ms(600);
+                sys!(SYS_write, runs[1], b"r", 1);
+                sys!(SYS_read, go[0], &mut [0u8], 1);
                 return 0;
             }
             sig::hits()
         });
-        sleep_ms(100);
+        eq(sys!(SYS_read, runs[0], &mut [0u8], 1), 1);
         ok(sys!(SYS_kill, pid, signal));
-        (reap(pid), now_ms() - begin >= 550)
+        let early = if at_once { Some(reap(pid)) } else { None };
+        if early.is_none() {
+            sleep_ms(50);
+            eq(sys!(SYS_wait4, pid, 0, WNOHANG, 0), 0);
+        }
+        eq(sys!(SYS_write, go[1], b"g", 1), 1);
+        let status = early.unwrap_or_else(|| reap(pid));
+        shut(runs);
+        shut(go);
+        status
     };
-    eq(ends(SIGUSR1), (1 << 8, true));
-    eq(ends(SIGTERM), (SIGTERM, false));
-    eq(ends(SIGKILL), (SIGKILL, false));
+    eq(ends(SIGUSR1, false), 1 << 8);
+    eq(ends(SIGTERM, true), SIGTERM);
+    eq(ends(SIGKILL, true), SIGKILL);
     // A core file would be written in the parent's own time.
-    eq(ends(SIGQUIT), (SIGQUIT, true));
+    eq(ends(SIGQUIT, false), SIGQUIT);
 }
 
 fn clone_vm_thread_like() {
