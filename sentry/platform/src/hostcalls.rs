@@ -190,6 +190,13 @@ pub fn trim_heap() {
     unsafe { libc::malloc_trim(0) };
 }
 
+/// Bytes that the allocator has given out.
+pub fn heap_in_use() -> u64 {
+    // SAFETY: takes the allocator's own locks, and changes nothing.
+    let heap = unsafe { libc::mallinfo2() };
+    (heap.uordblks as u64).saturating_add(heap.hblkhd as u64)
+}
+
 /// Kills the process that a thread belongs to.
 pub fn kill_thread(tid: i32) {
     const PIDFD_THREAD: i32 = libc::O_EXCL;

@@ -20,7 +20,7 @@ pub mod sentryfilter;
 pub mod trap;
 
 pub use cputime::{Told, cpu_sum};
-pub use hostcalls::{kill_process, trim_heap};
+pub use hostcalls::{heap_in_use, kill_process, trim_heap};
 pub use lazaret_shim::layout::DOORBELL;
 pub use regs::{Regs, XState};
 

@@ -29,6 +29,9 @@ struct Memory {
     /// Bytes, as the meter said last.
     guests: AtomicU64,
     sentry: AtomicU64,
+    /// What the sentry's heap had at the start, and what may have come to it since it was looked at.
+    heap_at_start: u64,
+    grown: AtomicU64,
     /// Bytes in memory files at the last count, when that was, and what was written to files and given up since.
     counted: AtomicU64,
     counted_at: AtomicU64,
@@ -60,6 +63,8 @@ pub fn set(limit: u64, meter: OwnedFd) {
         meter,
         guests: none(),
         sentry: none(),
+        heap_at_start: platform::heap_in_use(),
+        grown: none(),
         counted: none(),
         counted_at: none(),
         since: AtomicI64::new(0),
@@ -184,6 +189,7 @@ pub fn total_and_free() -> (u64, u64) {
 /// Whether so many bytes more than are in use may be. Nothing is reserved.
 pub fn room_for(more: u64) -> bool {
     let Some(memory) = MEMORY.get() else { return true };
+    memory.look_at_heap(more);
     let fits = |used: u64| used.saturating_add(more) <= memory.limit;
     fits(memory.used()) || memory.recount() && fits(memory.used())
 }
@@ -242,6 +248,16 @@ impl Memory {
 
     fn used(&self) -> u64 {
         self.guests.load(Relaxed).saturating_add(self.sentry.load(Relaxed)).saturating_add(self.held())
+    }
+
+    /// `more` bytes may come to the heap: looks at it by itself once they are many. The meter sees how it grows, but what is
+    /// written to pipes while it waits for a processor is not to be without a limit.
+    fn look_at_heap(&self, more: u64) {
+        let grown = self.grown.fetch_add(more, Relaxed).saturating_add(more);
+        if grown > self.limit / 16 && self.grown.swap(0, Relaxed) > 0 {
+            let heap = platform::heap_in_use().saturating_sub(self.heap_at_start);
+            self.sentry.fetch_max(heap, Relaxed);
+        }
     }
 
     fn changed(&self, by: i64) {
