@@ -381,8 +381,8 @@ pub struct Slot {
     pub kept_xstate: AtomicU32,
     /// Where in a batch a gate is.
     pub step: AtomicU32,
-    /// How often the gates have yielded.
-    pub yields: AtomicU32,
+    /// The time stamp counter, its lower half, when a gate let others have the processor for the first time in a call.
+    pub waits_since: AtomicU32,
     /// The call site of this request has trapped so often before without being reported.
     pub unseen: AtomicU32,
     /// Descriptors that the gates may read from.

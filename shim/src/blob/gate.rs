@@ -61,7 +61,8 @@ global_asm!(
     blocks_first = const offset_of!(Slot, blocks_first),
     blocks_second = const offset_of!(Slot, blocks_second),
     any = const ANY as i32,
-    yields = const offset_of!(Slot, yields),
+    waits_since = const offset_of!(Slot, waits_since),
+    patience = const PATIENCE,
     own = const offset_of!(Slot, own),
     own_count = const offset_of!(Slot, own_count),
     own_valid = const offset_of!(Slot, own_valid),
@@ -129,6 +130,9 @@ pub const DONTNEED: u64 = 4;
 const ZERO_FLAG: u64 = 0x40;
 /// From so many bytes on `rep movsb` is faster than a loop: it fetches lines from the other processor side by side.
 const LONG: u64 = 256;
+/// Lets others have the processor for so long before ringing, in ticks of the time stamp counter: about 5 ms. The poller takes
+/// less before it gives up a task that is blocked.
+const PATIENCE: u32 = 12_500_000;
 /// Looks at the poller's answer this often before ringing; about 100 us.
 const SPINS: u32 = 2_000;
 

@@ -197,18 +197,27 @@ lz_value:
     test r10d, {map_anonymous}
     jnz 1b
     jmp 3b
-    # The call blocks: others may have the processor. Should this go on for long, the poller is gone.
+    # The call blocks: others may have the processor. Should this go on for long, the poller has none.
 7:
     mov gs:[{light_seq}], r11d
+    rdtsc
+    mov gs:[{waits_since}], eax
+7:
     mov eax, 24
     syscall
+    rdtsc
+    sub eax, gs:[{waits_since}]
+    mov rdx, gs:[{args} + 16]
     mov r11d, gs:[{light_seq}]
+    cmp eax, {patience}
+    ja 3b
     prefetcht0 gs:[{out}]
+    cmp gs:[{rsp_seq}], r11d
+    je 5b
     mov ecx, {spins}
-    add dword ptr gs:[{yields}], 1
-    test dword ptr gs:[{yields}], 0x3ff
-    jnz 2b
-    jmp 3b
+    cmp dword ptr gs:[{polling}], {polled}
+    ja 7b
+    jmp 2b
     # Anything else than a value: reported anew, with all registers.
 6:
     mov dword ptr gs:[{step}], 0

@@ -510,7 +510,12 @@ fn watch(rt: &Arc<Runtime>, hot: &mut Vec<Hot>, pairs: &mut Pairs) {
                 it.guess.learn(it.bind.words(), key, after == After::Parked);
             }
             match after {
-                After::On => {}
+                After::On => {
+                    let polling = &it.bind.words().polling;
+                    if polling.load(Relaxed) == 0 {
+                        polling.store(layout::POLLED, SeqCst);
+                    }
+                }
                 After::Away => {
                     it.away = true;
                     it.bind.words().polling.store(0, SeqCst);
@@ -673,6 +678,15 @@ fn serve(it: &mut Hot, key: &mut Option<Key>) -> After {
     let port = TrapPort::hot(task, it.bind.clone(), seq, &Event::Syscall(request)).carries(&request, carried);
     let port = if light { port.light() } else { port };
     serve_with(task, &it.bind, port, Event::Syscall(request))
+}
+
+/// A task rang for a call. If it had waited for the poller, that one has no processor: the task is not to wait for it each time,
+/// until the poller sees a call of it again.
+pub fn rang(bind: &Binding, call: &SyscallRequest) {
+    let polling = &bind.words().polling;
+    if polling.load(Relaxed) != 0 && !layout::rings(call.nr, call.args[3]) {
+        polling.store(0, SeqCst);
+    }
 }
 
 /// Whether the site of a call that trapped is to be rewritten.

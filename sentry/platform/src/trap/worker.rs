@@ -416,7 +416,11 @@ fn attend(task: &Arc<Task>, mut rung: Rung) -> Option<Arc<Binding>> {
             }
             Run::Running => {
                 st.seq = seq;
-                let event = match ctl::decode(bind.words()) {
+                let request = ctl::decode(bind.words());
+                if let Request::Light(call, _) | Request::Syscall(call, _) = &request {
+                    poller::rang(&bind, call);
+                }
+                let event = match request {
                     Request::Light(request, carried) => {
                         st.bell = Some(notif.id);
                         task.set_run(&mut st, Run::Handling);
