@@ -539,7 +539,11 @@ fn openat2_cached() {
     err(open2(d, c"d/g", O_RDWR | O_TRUNC, 0, RESOLVE_CACHED), EAGAIN);
     err(open2(d, c"d", O_RDWR | O_TMPFILE, 0o600, RESOLVE_CACHED), EAGAIN);
     err(open2(d, c"never-looked-up", O_RDONLY, 0, RESOLVE_CACHED), EAGAIN);
-    err(open2(d, c"d/g/x", O_RDONLY, 0, RESOLVE_CACHED), ENOTDIR);
+    err(open2(d, c"d/g/x", O_RDONLY, 0, RESOLVE_CACHED), EAGAIN);
+    err(open2(d, c"d/g/", O_RDONLY, 0, RESOLVE_CACHED), ENOTDIR);
+    let g = ok(t.open("d/g", O_RDONLY));
+    err(open2(g, c"x", O_RDONLY, 0, RESOLVE_CACHED), ENOTDIR);
+    shut([g as i32]);
     // Whether it is remembered that a name is not there is the file system's affair.
     err(open2(d, c"not-there", O_RDONLY, 0, 0), ENOENT);
     let absent = open2(d, c"not-there", O_RDONLY, 0, RESOLVE_CACHED);

@@ -153,6 +153,7 @@ impl<'a> Walk<'a> {
     fn run(&mut self, start: Path, path: &[u8], follow: bool, parent: bool) -> SysResult<Ended> {
         let mut at = start;
         let mut rest = path;
+        let mut begun = false;
         if rest.first() == Some(&b'/') {
             if self.resolve & RESOLVE_BENEATH != 0 {
                 return Err(Errno::EXDEV.into());
@@ -170,8 +171,11 @@ impl<'a> Walk<'a> {
             let slash = !after.is_empty();
             let last = after.iter().all(|b| *b == b'/');
             if !at.inode().is_dir() {
-                return Err(Errno::ENOTDIR.into());
+                // What would end the walk that waits for nothing ends it before it is known why (try_to_unlazy in Linux).
+                let found = begun && self.resolve & RESOLVE_CACHED != 0;
+                return Err(if found { Errno::EAGAIN } else { Errno::ENOTDIR }.into());
             }
+            begun = true;
             let inode = at.inode();
             perm::check_inode(self.task, &self.creds, inode, &inode.attr()?, perm::EXEC)?;
             if last && parent {
