@@ -210,7 +210,7 @@ gdb -nx -batch -ex 'set can-use-hw-watchpoints 0' -ex 'break f' -ex 'run >said' 
   -ex 'info threads' -ex 'set var local = 5' -ex stepi -ex finish -ex 'call getppid() == getpid()' -ex 'watch r' \
   -ex 'tbreak pthread_join' -ex delete -ex 'break 20' -ex continue -ex 'print r' -ex continue ./p > out 2>&1; echo $?
 cat said; plain '^(\$|#|Breakpoint|Thread . .* hit|\[Inf|Value)'; grep -cE '^[* ] [0-9] +Thread 0x' out
-./p x > up & until grep -q up up; do :; done
+./p x > up & until grep -qs up up; do :; done
 gdb -nx -batch -p $! -ex 'thread apply all bt 1' -ex 'print total' -ex 'print f(3)' -ex 'print total' -ex detach > out 2>&1
 echo $?; plain '^(\$|Thread|\[Inf)'; { kill $!; wait $!; } 2>/dev/null; echo $?; cd /; rm -r $d"##;
 
