@@ -48,10 +48,11 @@ const BASH: &[&str] = &["/bin/bash", "--norc", "--noprofile", "-i"];
 // What is interrupted reads: a shell that has just forked has its signals no longer, and its child not yet.
 
 /// $JOB: a program that says when it is in the foreground of its terminal, in the background, and in the
-/// foreground again.
+/// foreground again. It makes no process: dash does so by vfork(2), and a child that is stopped before it executes
+/// its program keeps its parent from being stopped.
 const JOB: &str = "front() { read _ _ _ _ own _ _ front _ </proc/$$/stat; [ $own = $front ]; }; \
-    echo in front; while front; do sleep 0.01; done; \
-    echo in back; until front; do sleep 0.01; done; echo again; read end";
+    echo in front; while front; do :; done; \
+    echo in back; until front; do :; done; echo again; read end";
 
 const SESSIONS: &[Session] = &[
     Session {
