@@ -77,7 +77,7 @@ impl<'a> Cx<'a> {
                 || self.task.mm().watched.load(std::sync::atomic::Ordering::SeqCst);
             port.may_rewrite(!watched);
         }
-        let able = port.defer() && (!full || port.may_give());
+        let able = port.defer() && !full;
         if able || port.full() { Ok(&mut **port) } else { Err(Fail::NeedPort) }
     }
 

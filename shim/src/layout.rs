@@ -117,8 +117,8 @@ pub const KIND_OF_ACTION: u8 = 12;
 /// The handler of the signal, to which a gate leaves it, keeps what sigaltstack gives in [`Slot::alt`], if there are
 /// answers and [`Slot::alt_valid`].
 pub const KIND_OF_ALTSTACK: u8 = 13;
-/// A gate hands the call over without a signal if it maps private memory. A file's descriptor comes with the answer to the doorbell,
-/// which it rings at once.
+/// A gate hands the call over without a signal if it maps private memory without a file; a file's descriptor comes with a full
+/// port only.
 pub const KIND_OF_MAP: u8 = 15;
 /// A gate copies what pread is to read from [`WINDOW`], if the descriptor is one of [`Slot::lent`] and there are answers.
 pub const KIND_OF_PREAD: u8 = 14;

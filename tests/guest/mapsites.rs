@@ -5,7 +5,7 @@ use guest_tests::*;
 use libc::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-cases![results, while_signals_come, signal_comes_at_once, host_refuses, many_sites_made_writable, first_thread_gone, forks_of_forks_with_threads];
+cases![results, code_of_files, while_signals_come, signal_comes_at_once, host_refuses, many_sites_made_writable, first_thread_gone, forks_of_forks_with_threads];
 
 const PAGE: usize = 4096;
 const OWN: i32 = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -109,6 +109,33 @@ fn host_refuses() {
         eq(munmap(at.cast(), PAGES * PAGE), 0);
         round(1);
     }
+}
+
+/// Code of a file in which calls are made all the time, mapped once more and made writable: each call says what it did.
+fn code_of_files() {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("its maps");
+    let code = maps.lines().find(|line| line.contains(" r-xp ") && line.contains("/libc.so")).expect("the C library");
+    let words: Vec<&str> = code.split_whitespace().collect();
+    let hex = |text: &str| usize::from_str_radix(text, 16).expect("a number");
+    let (start, end) = words[0].split_once('-').map(|(start, end)| (hex(start), hex(end))).expect("a range");
+    let fd = ok(sys!(SYS_open, cstr(words[5]), O_RDONLY)) as i32;
+    let (len, offset) = (end - start, hex(words[2]) as i64);
+    let again = map(len);
+    for i in 0..200 {
+        // SAFETY: only memory that was mapped above, and code of the library that stays what it is.
+        unsafe {
+            getppid();
+            eq(mmap(again.cast(), len, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, offset), again.cast());
+            let prot = PROT_READ | PROT_EXEC | if i % 2 == 0 { PROT_WRITE } else { 0 };
+            eq(mprotect(again.cast(), len, prot), 0);
+            eq(mprotect(start as *mut c_void, len, prot), 0);
+        }
+    }
+    // SAFETY: as above.
+    unsafe {
+        eq(munmap(again.cast(), len), 0);
+    }
+    shut([fd]);
 }
 
 /// More call sites in a page than are put back at once: who may write the page finds there what was there.

@@ -253,13 +253,8 @@ pub trait Port {
     /// [`madvise`](Self::madvise) may be left to the task, which makes them in this order on its way back to guest
     /// code; their success means nothing then, and a failure comes as [`Event::Failed`]. What reads or changes the
     /// task by this port later finds them made. False: the platform makes each at once. A port that is not full
-    /// can do this much, without files unless it [says so](Self::may_give).
+    /// can do this much, without files.
     fn defer(&mut self) -> bool {
-        false
-    }
-
-    /// Whether one file can be mapped by a port that [defers](Self::defer), although it is not full.
-    fn may_give(&self) -> bool {
         false
     }
 

@@ -91,8 +91,7 @@ global_asm!(
     calls = const offset_of!(Slot, calls),
     call = const size_of::<Call>(),
     batch = const BATCH,
-    mmap = const MMAP,
-    map_anonymous = const MAP_ANONYMOUS,
+    poke = const POKE,
     done = const offset_of!(Slot, done),
     done_wait = const offset_of!(Slot, done_wait),
     kind_map = const KIND_OF_MAP,
@@ -102,7 +101,6 @@ global_asm!(
     lent_size = const size_of::<Lent>() * LENDABLE,
     map_form = const MAP_FORM,
     map_own = const MAP_OWN,
-    map_file = const MAP_FILE,
     reply_exit = const REPLY_EXIT,
     gate_trap = const GATE_TRAP,
     spins = const SPINS,
@@ -115,15 +113,10 @@ pub static KINDS_OF_CALLS: [u8; KINDS as usize] = kinds();
 pub const LEAST_STACK: u64 = 2048;
 /// A value that comes with host calls.
 const REPLY_BATCH: u32 = REPLY_RETURN | CALLS_FIRST;
-/// The call whose file comes with the answer to a doorbell.
-const MMAP: u32 = 9;
-const MAP_ANONYMOUS: u32 = 0x20;
 /// MAP_SHARED, MAP_PRIVATE and MAP_ANONYMOUS ...
 const MAP_FORM: u32 = 0x23;
-/// ... of mappings for which a gate's call is enough: private memory, ...
+/// ... of a mapping for which a gate's call is enough.
 const MAP_OWN: u32 = 0x22;
-/// ... and a file's.
-const MAP_FILE: u32 = 2;
 
 /// MADV_DONTNEED
 pub const DONTNEED: u64 = 4;

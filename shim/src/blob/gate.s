@@ -138,11 +138,8 @@ lz_post:
 lz_posted:
     lea r11d, [rcx + 1]
     mov ecx, {spins}
-    # What most often blocks does not wait to be told. A file's descriptor comes with the answer to a doorbell.
+    # What most often blocks does not wait to be told.
     mov eax, gs:[{nr}]
-    cmp eax, {mmap}
-    je 8f
-1:
     inc eax
     cmp gs:[{blocks_nr}], eax
     jne 2f
@@ -193,10 +190,6 @@ lz_value:
     lea rcx, [rip + lz_table]
     mov rcx, [rcx + r11 + 8]
     jmp rcx
-8:
-    test r10d, {map_anonymous}
-    jnz 1b
-    jmp 3b
     # The call blocks: others may have the processor. Should this go on for long, the poller has none.
 7:
     mov gs:[{light_seq}], r11d
@@ -489,8 +482,6 @@ lz_map:
     and ecx, {map_form}
     cmp ecx, {map_own}
     je lz_hand
-    cmp ecx, {map_file}
-    je lz_hand
     jmp lz_trap
     # pread of a file that is mapped here. A file that is shorter by now has no page there, which is a fault, or zeroes from its end on:
     # so what ends in a zero is the sentry's. The call may begin anew at any time.
@@ -680,8 +671,8 @@ lz_batch:
     mov r10, gs:[{calls} + rcx + 32]
     mov r8, gs:[{calls} + rcx + 40]
     mov r9, gs:[{calls} + rcx + 48]
-    cmp eax, {doorbell}
-    ja lz_batch_own
+    cmp eax, {poke}
+    je lz_batch_poke
     syscall
 lz_batch_made:
     cmp rax, -4095
@@ -689,8 +680,8 @@ lz_batch_made:
     add dword ptr gs:[{step}], 1
 lz_batch_noted:
     jmp 2b
-    # What is no host call is the handler's.
-lz_batch_own:
+    # Bytes of code are the handler's.
+lz_batch_poke:
     mov rax, -1
     jmp lz_batch_made
 lz_batch_failed:

@@ -177,12 +177,19 @@ pub unsafe extern "C" fn handler(signo: i32, info: *const Info, context: *mut Co
         // SAFETY: the host's own frame.
         unsafe { host::sigreturn(context as *const Context as u64) }
     }
+    // What came with an answer has not been done, or not all.
+    let left = found == Found::Rung && slot.rsp_kind.load(Relaxed) & CALLS_FIRST != 0;
     let failed = match found {
-        // What came with an answer that is no value has not been done.
-        Found::Rung if slot.rsp_kind.load(Relaxed) & CALLS_FIRST != 0 => batch_from(slot, slot.step.load(Relaxed)),
+        _ if left => batch_from(slot, slot.step.load(Relaxed)),
         Found::Failed(error) => error,
         _ => 0,
     };
+    if left && failed == 0 && slot.rsp_kind.load(Relaxed) == REPLY_RETURN {
+        context.mctx[RAX] = slot.rsp_value.load(Relaxed);
+        gate::detour(context);
+        // SAFETY: the host's own frame.
+        unsafe { host::sigreturn(context as *const Context as u64) }
+    }
     let rung = found == Found::Rung || failed != 0;
     let call = !rung && signo == 31 && info.code == SYS_SECCOMP && info.arch == ARCH;
     if call && own::answer(info.syscall as u32, slot, context) {

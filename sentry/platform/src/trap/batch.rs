@@ -58,14 +58,14 @@ impl TrapPort<'_> {
         if let Some((_, fd)) = self.given.iter().find(|(given, _)| Arc::ptr_eq(given, file)) {
             return Ok(*fd);
         }
-        let process = &self.bind.process;
-        let number = self.number.or_else(|| self.bell.and_then(|_| process.number_for(self.bind.slot)));
-        if let Some(number) = number.filter(|_| self.held.is_none() && self.lost().is_none()) {
+        let bell = self.need_bell()?;
+        if self.held.is_none()
+            && let Some(number) = self.bind.process.number_for(self.bind.slot)
+        {
             self.held = Some((file.clone(), number));
             self.given.push((file.clone(), number.into()));
             return Ok(number.into());
         }
-        let bell = self.need_bell()?;
         match hostcalls::notif_addfd(self.bind.listener().as_fd(), bell, file.as_fd()) {
             Ok(fd) => {
                 self.given.push((file.clone(), fd.into()));

@@ -659,8 +659,6 @@ fn serve(it: &mut Hot, key: &mut Option<Key>) -> After {
         return After::On;
     }
     let (request, carried, light) = match ctl::decode(it.bind.words()) {
-        // It has rung.
-        Request::Light(request, _) if layout::rings(request.nr, request.args[3]) => return After::On,
         Request::Light(request, carried) => {
             *key = Some(Guess::key(&request));
             (request, carried, true)
@@ -703,7 +701,7 @@ pub fn serve_light(
     (request, carried): (SyscallRequest, u32),
 ) {
     let event = Event::Syscall(request);
-    let port = TrapPort::hot(task, bind.clone(), seq, &event).carries(&request, carried).light().rung();
+    let port = TrapPort::hot(task, bind.clone(), seq, &event).carries(&request, carried).light();
     serve_with(task, bind, port, event);
 }
 

@@ -67,9 +67,6 @@ pub struct TrapPort<'a> {
     pub(super) defer: bool,
     /// The call came through a gate.
     light: bool,
-    /// The number in the process of the descriptor that may go with the answer to the doorbell, of a call that came through a gate
-    /// and has rung.
-    pub(super) number: Option<u32>,
     /// Sites of code that is mapped may be rewritten at once.
     pub(super) ahead: bool,
     /// A new program begins.
@@ -138,7 +135,6 @@ impl<'a> TrapPort<'a> {
             close: None,
             defer: false,
             light: false,
-            number: None,
             ahead: false,
             begins: false,
             cramped: false,
@@ -166,12 +162,6 @@ impl<'a> TrapPort<'a> {
     /// For a call that came through a gate.
     pub fn light(mut self) -> Self {
         self.light = true;
-        self
-    }
-
-    /// And has rung: the doorbell is in the state, and a descriptor may go with the answer.
-    pub fn rung(mut self) -> Self {
-        self.number = self.bind.process.number_for(self.bind.slot);
         self
     }
 
@@ -406,10 +396,6 @@ impl Port for TrapPort<'_> {
     fn defer(&mut self) -> bool {
         self.defer = self.bell.is_some() || !self.cramped;
         self.defer
-    }
-
-    fn may_give(&self) -> bool {
-        self.number.is_some() && self.held.is_none()
     }
 
     fn deferred(&self) -> Option<Token> {
