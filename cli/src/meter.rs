@@ -43,7 +43,7 @@ const SHARE: u32 = 10;
 /// Looks without any use of CPU time before the sentry is asked whether all tasks wait; and again after twice, four times
 /// as many, and so on: who waits for a processor does not, and uses none.
 const QUIET: u32 = 2;
-/// How long it runs at a time, in nanoseconds: less than others, so that the host lets it run as soon as it is to look.
+/// How long it runs at a time, in nanoseconds: less than others, so that the host need not let it wait for long.
 const SLICE: u64 = 100_000;
 /// How long memory may stay over the limit by more than a quarter before the sandbox is ended: the sentry kills nobody.
 const STUBBORN: Duration = Duration::from_secs(10);
@@ -218,7 +218,7 @@ impl Meter {
         let Ok(children) = parents(self.sentry_pid) else { return };
         self.children = children;
         self.sentry_at_start = Figures::read(&self.sentry).map_or(0, |figures| figures.private());
-        let (mut asleep, mut idle) = (false, 0);
+        let (mut asleep, mut idle) = (false, 0u32);
         let mut pause = SHORTEST;
         loop {
             if !self.wait(Some(if asleep { ASLEEP } else { pause })) {
@@ -229,7 +229,7 @@ impl Meter {
                 return;
             }
             let Ok(look) = self.look() else { return };
-            idle = if look.busy || stirred { 0 } else { idle + 1 };
+            idle = if look.busy || stirred { 0 } else { idle.saturating_add(1) };
             asleep &= !look.busy;
             let used = self.judge(&look);
             let room = self.limit.saturating_sub(used);
@@ -243,7 +243,7 @@ impl Meter {
         }
     }
 
-    /// Has the host let this process, and the sentry's thread that kills, run at once when they are woken.
+    /// Asks the host to let this process, and the sentry's thread that kills, run soon after they are woken.
     fn hurry(&self) {
         let own = |thread: &fs::DirEntry| {
             fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim_end() == THREAD)

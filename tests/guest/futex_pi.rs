@@ -405,6 +405,7 @@ fn pthread_pi_mutex() {
     let m: &pthread_mutex_t = Box::leak(Box::new(unsafe { std::mem::zeroed() }));
     let p = (m as *const pthread_mutex_t) as usize;
     let count: &'static AtomicI64 = Box::leak(Box::new(AtomicI64::new(0)));
+    // SAFETY: a mutex that outlives its users; the C library finds it where it was initialized.
     unsafe {
         let mut a: pthread_mutexattr_t = std::mem::zeroed();
         pthread_mutexattr_init(&mut a);
@@ -416,6 +417,7 @@ fn pthread_pi_mutex() {
         .map(|_| {
             std::thread::spawn(move || {
                 for _ in 0..200 {
+                    // SAFETY: a mutex that outlives its users; the C library finds it where it was initialized.
                     unsafe {
                         eq(pthread_mutex_lock(p as *mut pthread_mutex_t), 0);
                         let seen = count.load(SeqCst);
@@ -428,6 +430,7 @@ fn pthread_pi_mutex() {
         .collect();
     hs.into_iter().for_each(|h| h.join().unwrap());
     eq(count.load(SeqCst), 800);
+    // SAFETY: a mutex that outlives its users; the C library finds it where it was initialized.
     std::thread::spawn(move || unsafe { pthread_mutex_lock(p as *mut pthread_mutex_t) }).join().unwrap();
     unsafe {
         eq(pthread_mutex_lock(p as *mut pthread_mutex_t), EOWNERDEAD);
@@ -439,6 +442,7 @@ fn pthread_pi_mutex() {
 fn pthread_robust_shared() {
     let page = shared();
     let p = page.as_ptr() as *mut pthread_mutex_t;
+    // SAFETY: a mutex that outlives its users; the C library finds it where it was initialized.
     unsafe {
         let mut a: pthread_mutexattr_t = std::mem::zeroed();
         pthread_mutexattr_init(&mut a);
@@ -448,6 +452,7 @@ fn pthread_robust_shared() {
     }
     for _ in 0..10 {
         let pid = child(|| {
+            // SAFETY: a mutex that outlives its users; the C library finds it where it was initialized.
             unsafe { pthread_mutex_lock(p) };
             page[200].store(1, SeqCst);
             loop {
@@ -457,11 +462,13 @@ fn pthread_robust_shared() {
         while page[200].load(SeqCst) == 0 {
             sleep_ms(1);
         }
+        // SAFETY: a mutex that outlives its users; the C library finds it where it was initialized.
         let waiter = child(|| unsafe { if pthread_mutex_lock(p) == EOWNERDEAD { 3 } else { 4 } });
         sleep_ms(5);
         ok(sys!(SYS_kill, pid, SIGKILL));
         killed_by(pid, SIGKILL);
         exits(waiter, 3);
+        // SAFETY: a mutex that outlives its users; the C library finds it where it was initialized.
         unsafe {
             eq(pthread_mutex_lock(p), EOWNERDEAD);
             eq(pthread_mutex_consistent(p), 0);
@@ -481,6 +488,7 @@ fn shared_file_key() {
     };
     // The same page at two addresses is one word, another page of the file is not.
     let (a, b, other) = (map(0), map(0), map(4096));
+    // SAFETY: both pages are mapped above, and all of them is atomics.
     let (wa, wb) = unsafe { (&*(a as *const AtomicU32), &*(b as *const AtomicU32)) };
     let h = blocked(move || fx(wa, FUTEX_WAIT, 0, 0));
     eq(sys!(SYS_futex, other, FUTEX_WAKE, 1, 0, 0, 0), 0);

@@ -17,6 +17,7 @@ cases![
 ];
 
 fn fx(w: &AtomicU32, op: i32, val: u32) -> i64 {
+    // SAFETY: words that outlive the call.
     unsafe { syscall(SYS_futex, w, op | FUTEX_PRIVATE_FLAG, val, 0, 0, 0) }
 }
 
@@ -94,6 +95,7 @@ fn futex_requeued() {
         words[0].store(round, SeqCst);
         // Whoever did not sleep yet finds another value.
         let op = FUTEX_REQUEUE | FUTEX_PRIVATE_FLAG;
+        // SAFETY: words that outlive the call.
         ok(unsafe { syscall(SYS_futex, &words[0], op, 0, 1, &words[1], 0) }.max(0));
         while words[1].load(SeqCst) < round {
             fx(&words[1], FUTEX_WAKE, 1);
@@ -107,6 +109,7 @@ fn futex_requeued() {
 fn echo(fds: [i32; 2], with: usize) -> i32 {
     child(|| {
         let mut byte = [0u8; 1];
+        // SAFETY: buffers of this function, as long as the call says.
         while unsafe { read(fds[0], byte.as_mut_ptr().cast(), 1) } == 1 {
             let answer = vec![byte[0]; with];
             if unsafe { write(fds[1], answer.as_ptr().cast(), with) } != with as isize {
@@ -118,6 +121,7 @@ fn echo(fds: [i32; 2], with: usize) -> i32 {
 }
 
 fn ask(fd: i32, byte: u8) {
+    // SAFETY: buffers of this function, as long as the call says.
     eq(unsafe { write(fd, [byte].as_ptr().cast(), 1) }, 1);
 }
 
@@ -125,19 +129,24 @@ fn ask(fd: i32, byte: u8) {
 fn results_of_all_kinds() {
     for with in [1usize, 300, 20_000] {
         let mut pair = [0; 2];
+        // SAFETY: buffers of this function, as long as the call says.
         ok(unsafe { socketpair(AF_UNIX, SOCK_STREAM, 0, pair.as_mut_ptr()) }.into());
         let [here, there] = pair;
         let pid = child(|| {
+            // SAFETY: takes no pointers.
             unsafe { close(here) };
             std::process::exit({
                 let peer = echo([there, there], with);
+                // SAFETY: takes no pointers.
                 unsafe { close(there) };
                 reap(peer)
             })
         });
+        // SAFETY: takes no pointers.
         unsafe { close(there) };
         let ep = unsafe { epoll_create1(0) };
         let mut event = epoll_event { events: EPOLLIN as u32, u64: 77 };
+        // SAFETY: buffers of this function, as long as the call says.
         ok(unsafe { epoll_ctl(ep, EPOLL_CTL_ADD, here, &mut event) }.into());
         for round in 0..300u32 {
             let byte = round as u8;
@@ -148,11 +157,13 @@ fn results_of_all_kinds() {
                 0 => {}
                 1 => {
                     let mut set = pollfd { fd: here, events: POLLIN, revents: 0 };
+                    // SAFETY: buffers of this function, as long as the call says.
                     eq(unsafe { poll(&mut set, 1, -1) }, 1);
                     eq(set.revents, POLLIN);
                 }
                 2 => {
                     let mut event = epoll_event { events: 0, u64: 0 };
+                    // SAFETY: buffers of this function, as long as the call says.
                     eq(unsafe { epoll_wait(ep, &mut event, 1, -1) }, 1);
                     eq(({ event.events }, { event.u64 }), (EPOLLIN as u32, 77));
                 }
@@ -163,25 +174,30 @@ fn results_of_all_kinds() {
                         iovec { iov_base: base.cast(), iov_len: first },
                         iovec { iov_base: base.wrapping_add(first).cast(), iov_len: with - first },
                     ];
+                    // SAFETY: buffers of this function, as long as the call says.
                     at = unsafe { readv(here, parts.as_ptr(), 2) } as usize;
                 }
                 4 => {
                     let mut part = iovec { iov_base: got.as_mut_ptr().cast(), iov_len: with };
+                    // SAFETY: plain data, of which zeroes are a value.
                     let mut message: msghdr = unsafe { std::mem::zeroed() };
                     (message.msg_iov, message.msg_iovlen, message.msg_flags) = (&mut part, 1, -1);
                     at = unsafe { recvmsg(here, &mut message, 0) } as usize;
                     eq(message.msg_flags, 0);
                 }
                 _ => {
+                    // SAFETY: plain data, of which zeroes are a value.
                     let mut set: fd_set = unsafe { std::mem::zeroed() };
                     unsafe { FD_SET(here, &mut set) };
                     let null = std::ptr::null_mut();
+                    // SAFETY: buffers of this function, as long as the call says.
                     eq(unsafe { select(here + 1, &mut set, null, null, null.cast()) }, 1);
                     check(unsafe { FD_ISSET(here, &set) }, "readable");
                 }
             }
             while at < with {
                 let rest = &mut got[at..];
+                // SAFETY: buffers of this function, as long as the call says.
                 let count = unsafe { read(here, rest.as_mut_ptr().cast(), rest.len()) };
                 check(count > 0, "a read");
                 at += count as usize;
@@ -197,10 +213,12 @@ fn results_of_all_kinds() {
 fn results_in_their_order() {
     let (there, back) = (pipe_pair(), pipe_pair());
     let pid = child(|| {
+        // SAFETY: takes no pointers.
         unsafe { close(there[1]) };
         let mut byte = [0u8; 1];
         while unsafe { read(there[0], byte.as_mut_ptr().cast(), 1) } == 1 {
             let answer: Vec<u8> = (0..40_000u32).map(|i| (i / 100) as u8).collect();
+            // SAFETY: buffers of this function, as long as the call says.
             if unsafe { write(back[1], answer.as_ptr().cast(), answer.len()) } != 40_000 {
                 return 1;
             }
@@ -214,6 +232,7 @@ fn results_in_their_order() {
         let base: *mut u8 = memory.as_mut_ptr();
         let part = |at: usize, len: usize| iovec { iov_base: base.wrapping_add(at).cast(), iov_len: len };
         let parts = [part(0, 100), part(50, 30_050), part(20, 100), part(30_100, 9_750)];
+        // SAFETY: buffers of this function, as long as the call says.
         eq(unsafe { readv(back[0], parts.as_ptr(), 4) }, 40_000);
         let source = |i: usize| (i / 100) as u8;
         eq(memory[0], source(0));
@@ -231,6 +250,7 @@ fn results_in_their_order() {
 fn results_where_nothing_can_be_written() {
     let (there, back) = (pipe_pair(), pipe_pair());
     let pid = echo([there[0], back[1]], 1);
+    // SAFETY: pages of this test alone; where they may not be written the call fails, which is tested.
     let page = |prot: i32| unsafe {
         let at = mmap(std::ptr::null_mut(), 4096, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         check(at != MAP_FAILED, "a page");
@@ -239,28 +259,35 @@ fn results_where_nothing_can_be_written() {
     for _ in 0..40 {
         ask(there[1], 5);
         let mut byte = [0u8; 1];
+        // SAFETY: buffers of this function, as long as the call says.
         eq(unsafe { read(back[0], byte.as_mut_ptr().cast(), 1) }, 1);
     }
     let fixed = page(PROT_READ);
     ask(there[1], 6);
+    // SAFETY: pages of this test alone; where they may not be written the call fails, which is tested.
     eq(unsafe { read(back[0], fixed, 1) }, -1);
     eq(std::io::Error::last_os_error().raw_os_error(), Some(EFAULT));
     let mut byte = [0u8; 1];
+    // SAFETY: buffers of this function, as long as the call says.
     eq(unsafe { read(back[0], byte.as_mut_ptr().cast(), 1) }, 1);
     eq(byte, [6]);
     let open = page(PROT_READ | PROT_WRITE) as usize;
     let to = there[1];
     let thread = std::thread::spawn(move || {
         sleep_ms(50);
+        // SAFETY: pages of this test alone; where they may not be written the call fails, which is tested.
         unsafe { mprotect(open as *mut c_void, 4096, PROT_READ) };
         ask(to, 7);
     });
+    // SAFETY: pages of this test alone; where they may not be written the call fails, which is tested.
     eq(unsafe { read(back[0], open as *mut c_void, 1) }, -1);
     eq(std::io::Error::last_os_error().raw_os_error(), Some(EFAULT));
     thread.join().unwrap();
+    // SAFETY: buffers of this function, as long as the call says.
     eq(unsafe { read(back[0], byte.as_mut_ptr().cast(), 1) }, 1);
     eq(byte, [7]);
     shut([there[1]]);
+    // SAFETY: takes no pointers.
     unsafe { close(there[0]) };
     unsafe { kill(pid, SIGKILL) };
     reap(pid);
@@ -271,15 +298,18 @@ fn results_where_nothing_can_be_written() {
 fn signals_take_no_byte() {
     let (there, back) = (pipe_pair(), pipe_pair());
     let _on = sig::on(SIGUSR1, 0);
+    // SAFETY: takes no pointers.
     let me = unsafe { getpid() };
     let pid = child(|| {
         shut([there[1], back[0]]);
         let mut byte = [0u8; 1];
+        // SAFETY: buffers of this function, as long as the call says.
         while unsafe { read(there[0], byte.as_mut_ptr().cast(), 1) } == 1 {
             unsafe { kill(me, SIGUSR1) };
             if unsafe { write(back[1], byte.as_ptr().cast(), 1) } != 1 {
                 return 1;
             }
+            // SAFETY: takes no pointers.
             unsafe { kill(me, SIGUSR1) };
         }
         0
@@ -287,9 +317,11 @@ fn signals_take_no_byte() {
     shut([there[0], back[1]]);
     for round in 0..4_000u32 {
         let byte = [round as u8];
+        // SAFETY: buffers of this function, as long as the call says.
         while unsafe { write(there[1], byte.as_ptr().cast(), 1) } != 1 {}
         let mut got = [!byte[0]];
         loop {
+            // SAFETY: buffers of this function, as long as the call says.
             match unsafe { read(back[0], got.as_mut_ptr().cast(), 1) } {
                 1 => break,
                 -1 => {}
@@ -310,6 +342,7 @@ fn no_guess_holds() {
     let sum = AtomicI64::new(0);
     let next = |fd: i32| {
         let mut byte = [0u8; 1];
+        // SAFETY: buffers of this function, as long as the call says.
         eq(unsafe { read(fd, byte.as_mut_ptr().cast(), 1) }, 1);
         sum.fetch_add(byte[0].into(), SeqCst);
     };
@@ -326,16 +359,19 @@ fn no_guess_holds() {
     // The same number, another file: it never blocks.
     let t = Tmp::new();
     let fd = t.file("f", &[2; 4096]);
+    // SAFETY: takes no pointers.
     let number = unsafe { dup(back[0]) };
     for _ in 0..200 {
         ask(there[1], 1);
         next(number);
     }
+    // SAFETY: takes no pointers.
     ok(unsafe { dup2(fd, number) }.into());
     for _ in 0..2_000 {
         next(number);
     }
     shut([fd, number, there[1]]);
+    // SAFETY: takes no pointers.
     unsafe { close(there[0]) };
     unsafe { kill(pid, SIGKILL) };
     reap(pid);

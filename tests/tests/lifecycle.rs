@@ -87,6 +87,7 @@ fn hung_after_a_signal_is_ended(c: &Ctx) -> Result<(), Failed> {
     let all = family(child.id());
     unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
     wait_ready(&mut child)?;
+    // SAFETY: takes no pointers.
     unsafe { libc::kill(sentry_of(child.id())? as i32, libc::SIGSTOP) };
     ends_with_one_line(child, &all)
 }

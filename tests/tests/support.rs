@@ -461,6 +461,7 @@ pub fn wait_ready(child: &mut Child) -> Result<(), Failed> {
         let mut p =
             libc::pollfd { fd: std::os::fd::AsRawFd::as_raw_fd(fd), events: libc::POLLIN, revents: 0 };
         let mut b = [0u8; 1];
+        // SAFETY: one structure, which outlives the call.
         if begin.elapsed() > LIMIT || (unsafe { libc::poll(&mut p, 1, 1000) } == 1 && fd.read(&mut b)? == 0) {
             unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
             let _ = child.wait();

@@ -290,6 +290,7 @@ fn pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
 fn start(session: &Session, place: Place, who: Who) -> Result<(Child, std::fs::File, String), Failed> {
     let (master, slave) = pair()?;
     if who == Who::Ordinary {
+        // SAFETY: takes no pointers.
         unsafe { libc::fchown(slave.as_raw_fd(), ORDINARY, ORDINARY) };
     }
     let (mut cmd, typed) = match &session.run {
