@@ -387,14 +387,19 @@ fn write_read_only() -> i32 {
 const SPOT: usize = SHIM + 0x100_0000 + 2000 * 0x4000 + 0x1000;
 const MARK: u64 = 0x6c61_7a61_7265_7421;
 
-/// Writes what a shim would not, where a new process tells the sandbox's kernel that it listens, or ends; before any call, and
-/// then goes on.
 fn scribble_unheard() -> i32 {
+    unheard(66);
+    0
+}
+
+/// So many processes write what a shim would not, where a new one tells the sandbox's kernel that it listens, or ends; before
+/// any call, and then go on.
+pub fn unheard(count: usize) {
     const CTL: usize = SHIM + 0x100_0000;
     const SLOT: usize = 0x8000;
     // That it ends, that it is dead, an error, descriptors that it has or has not, and what says nothing.
     let values = [0x7fff_ffff, 0x7fff_fffe, 0x8000_0016, 1, 2, 3, 40, 41, 42, 0x7fff_fff0, 0];
-    for (i, value) in values.iter().cycle().take(66).enumerate() {
+    for (i, value) in values.iter().cycle().take(count).enumerate() {
         let pid = child(|| {
             for slot in 1..4 {
                 for at in (CTL + slot * SLOT + 0x800..CTL + slot * SLOT + 0xc00).step_by(4) {
@@ -415,7 +420,6 @@ fn scribble_unheard() -> i32 {
         });
         finish(pid, 3000);
     }
-    0
 }
 
 /// Natively there is no such area.

@@ -421,8 +421,8 @@ impl Blocked {
 }
 
 /// Does what its standard input says, a line at a time, and answers each with `done`: `thread N`, `fork N`,
-/// `exec N` one after the other, `crowd N` threads at the same time, `block N` threads that wait until `wake 0`, and what
-/// `sockets::churn` knows.
+/// `exec N` one after the other, `crowd N` threads at the same time, `block N` threads that wait until `wake 0`,
+/// `unheard N` processes of `hostile::unheard`, and what `sockets::churn` knows.
 pub fn churn(_: &[String]) -> i32 {
     let mut held = Vec::new();
     let mut blocked = None;
@@ -443,6 +443,11 @@ pub fn churn(_: &[String]) -> i32 {
             if let Some(blocked) = blocked.take() {
                 blocked.wake();
             }
+            println!("done");
+            continue;
+        }
+        if what == "unheard" {
+            crate::hostile::unheard(count);
             println!("done");
             continue;
         }

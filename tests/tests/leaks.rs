@@ -38,6 +38,11 @@ impl Churn {
 
 /// After the first, further lines leave nothing.
 fn keeps(platform: &'static str, first: &[&str], then: &[&str]) -> Result<(), Failed> {
+    held_after(platform, first, then).map(drop)
+}
+
+/// KiB, descriptors and threads after `first`, and after each round of `then`.
+fn held_after(platform: &'static str, first: &[&str], then: &[&str]) -> Result<Vec<[u64; 3]>, Failed> {
     let mut churn = Churn::start(platform)?;
     for line in first {
         churn.tell(line)?;
@@ -48,7 +53,7 @@ fn keeps(platform: &'static str, first: &[&str], then: &[&str]) -> Result<(), Fa
     drop(to);
     child.wait()?;
     println!("{platform}: KiB, descriptors, threads after each {then:?}: {looks:?}");
-    Ok(())
+    Ok(looks)
 }
 
 // What is kept for reuse is there after the first few; a crowd fills the pool of the sentry's own threads.
@@ -81,6 +86,13 @@ fn cycles(platform: &'static str) -> Result<(), Failed> {
 
 fn namespaces(platform: &'static str) -> Result<(), Failed> {
     keeps(platform, &["alone 100"], &["alone 500"])
+}
+
+/// Processes that claim what they are not: nobody in the sentry waits for one that has died, not even until another has its area.
+fn unheard(platform: &'static str) -> Result<(), Failed> {
+    let looks = held_after(platform, &["crowd 40"], &["unheard 66"; 3])?;
+    let more = looks.iter().any(|now| now[1] > looks[0][1] + 8 || now[2] > looks[0][2] + 8);
+    if more { Err(format!("descriptors or threads stay: {looks:?}").into()) } else { Ok(()) }
 }
 
 /// What is left in every round is seen, a few descriptors of it.
@@ -148,7 +160,7 @@ fn main() {
             continue;
         }
         type Check = fn(&'static str) -> Result<(), Failed>;
-        let checks: [(&str, Check); 10] = [
+        let checks: [(&str, Check); 11] = [
             ("threads", threads),
             ("forks", forks),
             ("programs", programs),
@@ -156,6 +168,7 @@ fn main() {
             ("connections", connections),
             ("cycles", cycles),
             ("namespaces", namespaces),
+            ("unheard", unheard),
             ("a_leak_is_seen", a_leak_is_seen),
             ("idle_connections", idle_connections),
             ("blocked", blocked),

@@ -6,6 +6,7 @@ mod support;
 
 use libtest_mimic::{Arguments, Failed};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{read_dir, read_to_string};
 use std::time::{Duration, Instant};
 use support::{Ctx, Place, Who, bins, command, contexts, expect, fail, finish, present, start};
@@ -31,30 +32,37 @@ fn kib(text: &str, name: &str) -> u64 {
     line.and_then(|l| l.split_whitespace().next()).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// Bytes that the processes below `launcher` use: private memory and memory files, each page once, and page tables.
-fn in_use(launcher: u32) -> u64 {
-    let mut sum = 0;
+/// Bytes that each process below `launcher` uses, by its number (private memory, each page once, and page tables), and
+/// each memory file, by its inode.
+type InUse = BTreeMap<(bool, u64), u64>;
+
+fn in_use(launcher: u32) -> InUse {
+    let mut all = InUse::new();
     let sentry = children(launcher).into_iter().find(|pid| {
         read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "lazaret-sentry")
     });
-    let Some(sentry) = sentry else { return 0 };
+    let Some(sentry) = sentry else { return all };
     for pid in children(sentry).into_iter().chain([sentry]) {
         let rollup = read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
         let status = read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        sum += kib(&rollup, "Pss_Anon:") + kib(&status, "VmPTE:");
+        all.insert((false, pid.into()), (kib(&rollup, "Pss_Anon:") + kib(&status, "VmPTE:")) * 1024);
     }
-    // Files that nobody has mapped are the sentry's descriptors. Each file has two of them.
-    let mut files = std::collections::BTreeMap::new();
+    // Files that nobody has mapped are the sentry's descriptors.
     for fd in read_dir(format!("/proc/{sentry}/fd")).into_iter().flatten().flatten() {
         let path = fd.path();
         if std::fs::read_link(&path).is_ok_and(|to| to.to_string_lossy().starts_with("/memfd:")) {
             use std::os::unix::fs::MetadataExt;
             if let Ok(stat) = std::fs::metadata(&path) {
-                files.insert(stat.ino(), stat.blocks() / 2);
+                all.insert((true, stat.ino()), stat.blocks() * 512);
             }
         }
     }
-    (sum + files.values().sum::<u64>()) * 1024
+    all
+}
+
+/// What was in use at once between two looks: a look takes time, in which one gives back what another then takes.
+fn at_once(before: &InUse, after: &InUse) -> u64 {
+    before.iter().filter_map(|(key, then)| Some(*then.min(after.get(key)?))).sum()
 }
 
 fn children(pid: u32) -> Vec<u32> {
@@ -79,9 +87,11 @@ fn held(c: &Ctx, mode: &str) -> Result<(), Failed> {
     let options = ["--memory", &limit, "--report", report_at];
     let mut child = start(&mut command(Place::Inside(c.platform), c.who, &options, &[guest, "fill", mode]));
     let launcher = child.id();
-    let (begun, mut most) = (Instant::now(), 0);
+    let (begun, mut most, mut before) = (Instant::now(), 0, InUse::new());
     while child.try_wait().expect("a child").is_none() && begun.elapsed() < Duration::from_secs(50) {
-        most = most.max(in_use(launcher));
+        let now = in_use(launcher);
+        most = most.max(at_once(&before, &now));
+        before = now;
         std::thread::sleep(Duration::from_millis(2));
     }
     let o = finish(child, Duration::from_secs(10));

@@ -156,8 +156,8 @@ const PROGRAMS: [(&str, &str, &str); 11] = [
     ),
     (
         "nsenter_pids",
-        "mount -t tmpfs x /mnt; mkfifo /mnt/up; unshare -p -f --mount-proc sh -c 'echo >/mnt/up; exec sleep 100' & read up </mnt/up; p=$(ps -o pid= --ppid $!); nsenter -t $p -p -m sh -c 'echo $$; ps ax -o comm= | sort | head -3' | tr '\n' ' '; kill -9 $p",
-        "2 head ps sh",
+        "mount -t tmpfs x /mnt; mkfifo /mnt/up; unshare -p -f --mount-proc sh -c 'echo >/mnt/up; exec sleep 100' & read up </mnt/up; p=$(ps -o pid= --ppid $!); nsenter -t $p -p -m sh -c 'echo $$; ps ax -o pid=' | tr -s ' \n' ' '; kill -9 $p",
+        "2 1 2 3",
     ),
 ];
 

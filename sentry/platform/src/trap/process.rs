@@ -383,11 +383,11 @@ impl Process {
         of: &Copied,
     ) -> Result<(Binding, u32), CallError> {
         let rt = self.rt.upgrade().ok_or(CallError::Gone)?;
+        // For the child's listener; its pidfd takes the place of the area's descriptor.
+        let place = place(&self.pidfd)?;
         let (ready, given) = self.next.lock().take();
         let ctl = ready.map_or_else(|| rt.areas.take(), Ok).map_err(errno)?;
         let sites = self.sites.lock().inherit(&self.ctl, &ctl);
-        // For the child's listener; its pidfd takes the place of the area's descriptor.
-        let place = place(&self.pidfd)?;
         let mut forker = self.forker.lock();
         let tid = forker.tid.ok_or(CallError::Gone)?;
         let alone = forker.silent < SILENT;
