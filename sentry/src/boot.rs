@@ -182,7 +182,7 @@ fn stdio(kernel: &Kernel, files: &FdTable, stdio: [Std; 3], job: Option<&Arc<Job
     for (number, std) in (0..).zip(stdio) {
         let file = match std {
             Std::Closed => continue,
-            Std::Same(earlier) => files.get(i32::try_from(earlier).map_err(|_| Errno::EBADF)?)?,
+            Std::Same(earlier) => files.get_any(i32::try_from(earlier).map_err(|_| Errno::EBADF)?)?,
             Std::Own(inherited) if rustix::termios::isatty(&inherited.fd) => {
                 HostTty::open(kernel, inherited, job)?
             }

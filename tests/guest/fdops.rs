@@ -6,7 +6,7 @@ use libc::*;
 cases![
     dup_edges, fcntl_own, fcntl_sig, sigio_on_pipe, fcntl_lease, fcntl_hints, fcntl_queries,
     fcntl_setfl_direct, ioctl_regular, ioctl_flags, ioctl_any, ioctl_pipe, close_range_forms,
-    attributes_without_a_name
+    attributes_without_a_name, place_alone, flock_mandatory, ioctl_epoll, eventfd_takes_numbers
 ];
 
 fn dup_edges() {
@@ -323,4 +323,82 @@ fn attributes_without_a_name() {
     err(sys!(SYS_fchmod, pidfd, 0o600), EOPNOTSUPP);
     shut([p[0], p[1], pair[0], pair[1], tcp as i32, pidfd as i32]);
     shut(events.map(|fd| fd as i32));
+}
+
+/// What only names a place (O_PATH) is no descriptor to work with.
+fn place_alone() {
+    let p = ok(sys!(SYS_openat, AT_FDCWD, c"/", O_PATH, 0)) as i32;
+    let pipe = pipe_pair();
+    let e = ok(sys!(SYS_epoll_create1, 0)) as i32;
+    let mut room = [0u64; 8];
+    err(sys!(SYS_pread64, p, &mut room, 1, 0), EBADF);
+    err(sys!(SYS_preadv, p, &[room.as_mut_ptr() as u64, 1], 1, 0), EBADF);
+    err(sys!(SYS_pwritev, p, &[room.as_mut_ptr() as u64, 1], 1, 0), EBADF);
+    err(sys!(SYS_connect, p, &room, 16), EBADF);
+    err(sys!(SYS_bind, p, &room, 16), EBADF);
+    err(sys!(SYS_listen, p, 1), EBADF);
+    err(sys!(SYS_accept, p, 0, 0), EBADF);
+    err(sys!(SYS_shutdown, p, SHUT_RDWR), EBADF);
+    err(sys!(SYS_getsockname, p, &mut room, &mut 16), EBADF);
+    err(sys!(SYS_sendto, p, &room, 1, 0, 0, 0), EBADF);
+    err(sys!(SYS_recvfrom, p, &mut room, 1, 0, 0, 0), EBADF);
+    err(sys!(SYS_epoll_wait, p, &mut room, 1, 0), EBADF);
+    err(sys!(SYS_epoll_ctl, e, EPOLL_CTL_ADD, p, &room), EBADF);
+    err(sys!(SYS_epoll_ctl, p, EPOLL_CTL_ADD, e, &room), EBADF);
+    err(sys!(SYS_inotify_add_watch, p, c"/", IN_OPEN), EBADF);
+    err(sys!(SYS_setns, p, 0), EBADF);
+    err(sys!(SYS_timerfd_gettime, p, &mut room), EBADF);
+    err(sys!(SYS_timerfd_settime, p, 0, &[0u64; 4], 0), EBADF);
+    err(sys!(SYS_signalfd4, p, &room, 8, 0), EBADF);
+    err(sys!(SYS_sync_file_range, p, 0, 0, 0), EBADF);
+    err(sys!(SYS_splice, pipe[0], 0, p, 0, 1, SPLICE_F_NONBLOCK), EBADF);
+    err(sys!(SYS_waitid, P_PIDFD, p, 0, WEXITED | WNOHANG, 0), EBADF);
+    err(sys!(SYS_fsync, p), EBADF);
+    err(sys!(SYS_lseek, p, 0, SEEK_CUR), EBADF);
+    err(sys!(SYS_fchmod, p, 0), EBADF);
+    err(sys!(SYS_ioctl, p, FIOCLEX, 0), EBADF);
+    let mut polled = pollfd { fd: p, events: POLLIN, revents: 0 };
+    eq(sys!(SYS_poll, &mut polled, 1, 0), 1);
+    eq(polled.revents, POLLNVAL);
+    let mut set = [0u64; 16];
+    set[p as usize / 64] |= 1 << (p % 64);
+    eq(sys!(SYS_select, p + 1, &mut set, 0, 0, &[0u64; 2]), 1);
+    eq(sys!(SYS_select, p + 1, 0, 0, &mut set, &[0u64; 2]), 1);
+    // Others take it.
+    let copy = ok(sys!(SYS_dup, p)) as i32;
+    eq(sys!(SYS_kcmp, sys!(SYS_getpid), sys!(SYS_getpid), 0, p, copy), 0);
+    ok(sys!(SYS_fstatfs, p, &mut [0u64; 15]));
+    ok(sys!(SYS_fstat, p, &mut [0u64; 18]));
+    ok(sys!(SYS_fchdir, p));
+    shut([p, copy, e, pipe[0], pipe[1]]);
+}
+
+fn flock_mandatory() {
+    const LOCK_MAND: i32 = 32;
+    let p = pipe_pair();
+    eq(sys!(SYS_flock, p[0], LOCK_MAND | LOCK_SH), 0);
+    eq(sys!(SYS_flock, -1, LOCK_MAND), 0);
+    err(sys!(SYS_flock, p[0], 16), EINVAL);
+    shut(p);
+}
+
+fn ioctl_epoll() {
+    let e = ok(sys!(SYS_epoll_create1, 0)) as i32;
+    err(sys!(SYS_ioctl, e, TCGETS, &mut [0u8; 64]), EINVAL);
+    err(sys!(SYS_ioctl, e, FIONREAD, &mut 0i32), EINVAL);
+    shut([e]);
+}
+
+/// A write is one number and nothing behind it; a read may have more room.
+fn eventfd_takes_numbers() {
+    let e = ok(sys!(SYS_eventfd2, 0, EFD_NONBLOCK)) as i32;
+    for len in [0, 7, 9, 16] {
+        err(sys!(SYS_write, e, &[1u64, 0], len), EINVAL);
+    }
+    eq(sys!(SYS_write, e, &3u64, 8), 8);
+    let mut two = [0u64; 2];
+    err(sys!(SYS_read, e, &mut two, 7), EINVAL);
+    eq(sys!(SYS_read, e, &mut two, 16), 8);
+    eq(two, [3, 0]);
+    shut([e]);
 }

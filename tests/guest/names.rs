@@ -323,6 +323,7 @@ fn readlink_errors() {
     err(sys!(SYS_readlink, t.path("f"), &mut b, 8), EINVAL);
     err(sys!(SYS_readlink, t.path("no"), &mut b, 8), ENOENT);
     err(sys!(SYS_readlink, t.path("l"), &mut b, 0), EINVAL);
+    err(sys!(SYS_readlink, c"", &mut b, 8), ENOENT);
     err(sys!(SYS_readlink, t.path("l"), &mut b, -1), EINVAL);
     err(sys!(SYS_readlink, t.path("l"), bad(), 8), EFAULT);
     err(sys!(SYS_readlink, bad(), &mut b, 8), EFAULT);

@@ -6,7 +6,7 @@ use libc::*;
 cases![
     any_child, by_group, no_child, nohang, status_of_signal, stopped_and_continued, waitid_info, waitid_nowait, waitid_options, waitid_pidfd,
     errors, bad_status_pointer, rusage, sigchld_info, ignored_sigchld_reaps, nocldwait, nocldstop, eintr, thread_may_wait, wnothread,
-    subreaper, core_flag_off
+    subreaper, core_flag_off, waitid_fills_in
 ];
 
 fn any_child() {
@@ -280,4 +280,17 @@ fn core_flag_off() {
         0
     });
     eq(reap(pid), SIGABRT);
+}
+
+/// waitid(2) writes to its siginfo whether it heard of somebody or not.
+fn waitid_fills_in() {
+    in_child(|| {
+        let mut info = [!0u8; 128];
+        err(sys!(SYS_waitid, P_ALL, 0, &mut info, WEXITED, 0), ECHILD);
+        eq(&info[..12], [0; 12]);
+        info.fill(0xff);
+        err(sys!(SYS_waitid, P_ALL, 0, &mut info, 0, 0), EINVAL);
+        eq(&info[..12], [0; 12]);
+        err(sys!(SYS_waitid, P_ALL, 0, 1, WEXITED, 0), EFAULT);
+    });
 }

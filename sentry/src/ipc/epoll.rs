@@ -2,7 +2,8 @@
 //! descriptors, however many are watched.
 
 use super::{anonymous_attr, next_ino};
-use crate::fail::SysResult;
+use crate::cx::Cx;
+use crate::fail::{Fail, SysResult};
 use crate::sync::{Level, Lock};
 use crate::task::pidns::PidNs;
 use crate::vfs::attr::Attr;
@@ -291,6 +292,14 @@ impl FileOps for Epoll {
 
     fn queue(&self) -> Option<&WaitQueue> {
         Some(&self.queue)
+    }
+
+    fn ioctl(&self, _cx: &mut Cx, _file: &File, request: u32, _arg: u64) -> SysResult {
+        // Since Linux 6.9 it has requests of its own, and knows those that it has not.
+        match request >> 8 & 0xff {
+            0x8a => Err(Fail::gap(Errno::EINVAL, "ioctl EPIOCSPARAMS and EPIOCGPARAMS")),
+            _ => Err(Errno::EINVAL.into()),
+        }
     }
 
     fn attr(&self) -> SysResult<Attr> {

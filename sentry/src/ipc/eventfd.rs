@@ -62,7 +62,8 @@ impl FileOps for Eventfd {
     }
 
     fn write(&self, cx: &mut Cx, file: &File, data: &[u8], _offset: u64) -> SysResult<Written> {
-        let value = data.get(..8).and_then(|d| d.try_into().ok()).map(u64::from_ne_bytes);
+        // Since Linux 6.8 no more than the number, either.
+        let value = data.try_into().ok().map(u64::from_ne_bytes);
         let value = value.filter(|v| *v != u64::MAX).ok_or(Errno::EINVAL)?;
         cx.wait_on(&self.queue, Ready::OUT);
         let mut count = self.count.lock();

@@ -212,7 +212,7 @@ pub fn read(cx: &mut Cx, family: i32, addr: u64, len: u64) -> SysResult<Ancillar
                 let files = cx.task.files();
                 for fd in body.chunks_exact(4) {
                     let fd = i32::from_ne_bytes(fd.try_into().unwrap_or_default());
-                    out.rights.push(files.get(fd)?);
+                    out.rights.push(files.get_any(fd)?);
                 }
                 if out.rights.len() > MAX_FDS {
                     return Err(Errno::EINVAL.into());

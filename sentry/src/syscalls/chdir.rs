@@ -25,7 +25,7 @@ pub fn chdir(cx: &mut Cx, path: Path) -> SysResult {
 }
 
 pub fn fchdir(cx: &mut Cx, fd: Fd) -> SysResult {
-    let file = cx.task.files().get(fd.raw())?;
+    let file = cx.task.files().get_any(fd.raw())?;
     let place = file.path.clone().ok_or(Errno::ENOTDIR)?;
     cx.task.fs().set_cwd(directory(cx, place)?);
     Ok(0)

@@ -21,7 +21,7 @@ pub(super) fn inode_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysRe
         if dirfd == AT_FDCWD {
             cx.kernel().vfs.cwd_of(cx.task)?
         } else {
-            let file = cx.task.files().get(dirfd)?;
+            let file = cx.task.files().get_any(dirfd)?;
             match file.path.clone() {
                 Some(place) => place,
                 None => {
@@ -42,9 +42,6 @@ pub(super) fn inode_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysRe
 /// The inode behind a descriptor, on a mount that may be changed.
 pub(super) fn inode_of(cx: &mut Cx, fd: Fd) -> SysResult<Target> {
     let file = cx.task.files().get(fd.raw())?;
-    if file.flags() & O_PATH != 0 {
-        return Err(Errno::EBADF.into());
-    }
     if let Some(place) = file.path.as_ref().filter(|p| p.mount.read_only()) {
         return Err(cx.kernel().vfs.policy.read_only(place, b"", ""));
     }
@@ -107,7 +104,17 @@ fn set_owner(cx: &Cx, target: &Target, owner: Uid, group: Gid) -> SysResult {
         }
     };
     let (uid, gid) = (known(Ids::Users, owner.raw())?, known(Ids::Groups, group.raw())?);
+    let mut drop = 0;
+    if !inode.is_dir() && !inode.is_link() {
+        // Always the set-user-id bit; the set-group-id bit where it means that, not mandatory locking.
+        let group = if attr.mode & S_IXGRP != 0 { S_ISGID } else { 0 };
+        drop = attr.mode & (S_ISUID | group);
+    }
     if !creds.capable_of(attr.uid, attr.gid, cap::CHOWN) {
+        if (uid, gid, drop) == (None, None, 0) && creds.fsuid != attr.uid {
+            // Nothing is asked for: anybody may.
+            return Ok(0);
+        }
         let keeps = uid.is_none_or(|uid| uid == attr.uid);
         let in_group = gid.is_none_or(|gid| gid == attr.gid || perm::in_group(&creds, gid));
         if creds.fsuid != attr.uid || !keeps || !in_group {
@@ -116,9 +123,6 @@ fn set_owner(cx: &Cx, target: &Target, owner: Uid, group: Gid) -> SysResult {
     }
     let mut set = SetAttr { uid, gid, ..SetAttr::default() };
     if !inode.is_dir() && !inode.is_link() {
-        // Always the set-user-id bit; the set-group-id bit where it means that, not mandatory locking.
-        let group = if attr.mode & S_IXGRP != 0 { S_ISGID } else { 0 };
-        let drop = attr.mode & (S_ISUID | group);
         set.mode = (drop != 0).then_some(attr.mode & 0o7777 & !drop);
         inode.drop_file_caps();
     }

@@ -85,7 +85,7 @@ pub fn clone3(cx: &mut Cx, cl_args: InBuf, size: usize) -> SysResult {
         wanted.push(cx.read_value(args.set_tid.wrapping_add(at * 4))?);
     }
     if into_cgroup {
-        cx.task.files().get(args.cgroup as i32)?;
+        cx.task.files().get_any(args.cgroup as i32)?;
     }
     create(
         cx,

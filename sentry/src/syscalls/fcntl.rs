@@ -57,7 +57,7 @@ pub fn fcntl(cx: &mut Cx, fd: Fd, op: FcntlCmd, arg: u64) -> SysResult {
         F_NOTIFY => dnotify::set(cx, &file, fd.raw(), arg as u32),
         F_CREATED_QUERY => Ok(u64::from(file.created.load(Ordering::Relaxed))),
         F_DUPFD_QUERY => {
-            let other = files.get(int)?;
+            let other = files.get_any(int)?;
             Ok(u64::from(Arc::ptr_eq(&file, &other)))
         }
         F_ADD_SEALS => super::memfd_create::add_seals(&file, int),

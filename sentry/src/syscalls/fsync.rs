@@ -3,15 +3,11 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::SysResult;
-use syscall_table::abi::open::O_PATH;
 use syscall_table::abi::readv::*;
 use syscall_table::errno::Errno;
 
 fn sync_fd(cx: &Cx, fd: Fd, data_only: bool) -> SysResult {
     let file = cx.task.files().get(fd.raw())?;
-    if file.flags() & O_PATH != 0 {
-        return Err(Errno::EBADF.into());
-    }
     file.ops.fsync(data_only)?;
     Ok(0)
 }
@@ -34,9 +30,6 @@ pub fn sync(cx: &mut Cx) -> SysResult {
 
 pub fn syncfs(cx: &mut Cx, fd: Fd) -> SysResult {
     let file = cx.task.files().get(fd.raw())?;
-    if file.flags() & O_PATH != 0 {
-        return Err(Errno::EBADF.into());
-    }
     if let Some(inode) = file.ops.inode() {
         inode.sync_fs()?;
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use syscall_table::abi::ioctl::*;
 use syscall_table::abi::ioctl_dev::DEVICE_IOCTLS;
-use syscall_table::abi::open::{FASYNC, O_NONBLOCK, O_PATH};
+use syscall_table::abi::open::{FASYNC, O_NONBLOCK};
 use syscall_table::errno::Errno;
 
 /// Flags of FS_IOC_SETFLAGS (linux/fs.h).
@@ -25,9 +25,6 @@ const FS_NOATIME_FL: u32 = 0x80;
 pub fn ioctl(cx: &mut Cx, fd: Fd, request: IoctlRequest, arg: u64) -> SysResult {
     let files = cx.task.files();
     let file = files.get(fd.raw())?;
-    if file.flags() & O_PATH != 0 {
-        return Err(Errno::EBADF.into());
-    }
     match request.bits() {
         FIOCLEX => files.set_cloexec(fd.raw(), true).map(|()| 0),
         FIONCLEX => files.set_cloexec(fd.raw(), false).map(|()| 0),

@@ -22,7 +22,7 @@ fn compare(a: u64, b: u64) -> u64 {
 }
 
 fn file(task: &Task, index: u64) -> SysResult<Arc<File>> {
-    task.files().get(i32::try_from(index).map_err(|_| Errno::EBADF)?)
+    task.files().get_any(i32::try_from(index).map_err(|_| Errno::EBADF)?)
 }
 
 fn place<T: ?Sized>(of: &Arc<T>) -> u64 {

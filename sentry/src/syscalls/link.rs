@@ -25,7 +25,7 @@ pub fn linkat(
     let old = cx.read_path(oldpath.addr())?;
     let new = cx.read_path(newpath.addr())?;
     let place = if old.is_empty() && flags.has(AT_EMPTY_PATH) {
-        let file = cx.task.files().get(olddirfd.raw())?;
+        let file = cx.task.files().get_any(olddirfd.raw())?;
         file.path.clone().ok_or(Errno::EXDEV)?
     } else {
         cx.kernel().vfs.lookup(cx.task, olddirfd.raw(), &old, flags.has(AT_SYMLINK_FOLLOW))?

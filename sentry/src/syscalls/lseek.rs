@@ -8,9 +8,6 @@ use syscall_table::errno::Errno;
 
 pub fn lseek(cx: &mut Cx, fd: Fd, offset: i64, whence: Whence) -> SysResult {
     let file = cx.task.files().get(fd.raw())?;
-    if file.flags() & O_PATH != 0 {
-        return Err(Errno::EBADF.into());
-    }
     if !(SEEK_SET..=SEEK_HOLE).contains(&whence.bits()) {
         return Err(Errno::EINVAL.into());
     }

@@ -74,7 +74,7 @@ pub(super) fn place(cx: &mut Cx, dirfd: DirFd, path: Path, follow: bool, empty: 
         if dirfd.raw() == AT_FDCWD {
             return cx.kernel().vfs.cwd_of(cx.task);
         }
-        let file = cx.task.files().get(dirfd.raw())?;
+        let file = cx.task.files().get_any(dirfd.raw())?;
         return file.path.clone().ok_or(Errno::EINVAL.into());
     }
     cx.kernel().vfs.lookup(cx.task, dirfd.raw(), &path, follow)

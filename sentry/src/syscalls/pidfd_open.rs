@@ -128,7 +128,7 @@ pub fn pidfd_getfd(cx: &mut Cx, pidfd: Fd, targetfd: Fd, flags: NoFlags) -> SysR
     if !may_inspect(cx.task, &other) {
         return Err(Errno::EPERM.into());
     }
-    let file = other.files().get(targetfd.raw())?;
+    let file = other.files().get_any(targetfd.raw())?;
     let fd = install_file(cx, file, true)?;
     Ok(u64::from(fd.unsigned_abs()))
 }

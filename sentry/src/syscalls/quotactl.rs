@@ -33,7 +33,7 @@ pub fn quotactl(cx: &mut Cx, op: u32, special: Path, _id: u32, _addr: Addr) -> S
 
 /// quotactl_fd(2)
 pub fn quotactl_fd(cx: &mut Cx, fd: Fd, op: u32, _id: u32, _addr: Addr) -> SysResult {
-    cx.task.files().get(fd.raw())?;
+    cx.task.files().get_any(fd.raw())?;
     if op & 0xff >= TYPES {
         return Err(Errno::EINVAL.into());
     }

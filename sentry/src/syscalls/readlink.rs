@@ -14,8 +14,11 @@ pub fn readlinkat(cx: &mut Cx, dirfd: DirFd, path: Path, buf: OutBuf, bufsiz: i3
     let room = usize::try_from(bufsiz).ok().filter(|n| *n > 0).ok_or(Errno::EINVAL)?;
     let path = cx.read_path(path.addr())?;
     let place = if path.is_empty() {
-        // Linux 2.6.39: the link that an O_PATH descriptor names.
-        let file = cx.task.files().get(dirfd.raw())?;
+        // Linux 2.6.39: the link that an O_PATH descriptor names. The working directory is none.
+        if dirfd.raw() == AT_FDCWD {
+            return Err(Errno::ENOENT.into());
+        }
+        let file = cx.task.files().get_any(dirfd.raw())?;
         file.path.clone().filter(|p| p.inode().is_link()).ok_or(Errno::ENOENT)?
     } else {
         cx.kernel().vfs.lookup(cx.task, dirfd.raw(), &path, false)?

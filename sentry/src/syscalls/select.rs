@@ -7,6 +7,7 @@ use crate::fail::{Restart, SysResult};
 use crate::time;
 use crate::wait::Ready;
 use std::time::Duration;
+use syscall_table::abi::open::O_PATH;
 use syscall_table::errno::Errno;
 use zerocopy::IntoBytes;
 
@@ -38,11 +39,16 @@ fn wait(cx: &mut Cx, nfds: i32, sets: [u64; 3], deadline: Option<Duration>) -> S
         if asked == [false; 3] {
             continue;
         }
-        let file = files.get(i32::try_from(fd).map_err(|_| Errno::EBADF)?)?;
-        if let Some(queue) = file.ops.queue() {
-            cx.wait_on(queue, IN | OUT | EX);
-        }
-        let ready = file.ops.poll(&file);
+        let file = files.get_any(i32::try_from(fd).map_err(|_| Errno::EBADF)?)?;
+        let ready = if file.flags() & O_PATH != 0 {
+            // POLLNVAL is in all three sets.
+            IN | OUT | EX
+        } else {
+            if let Some(queue) = file.ops.queue() {
+                cx.wait_on(queue, IN | OUT | EX);
+            }
+            file.ops.poll(&file)
+        };
         for ((asked, mask), set) in asked.into_iter().zip([IN, OUT, EX]).zip(&mut found) {
             if asked
                 && ready.intersects(mask)

@@ -41,7 +41,7 @@ fn named(cx: &mut Cx, dirfd: i32, path: Path, flags: i32) -> SysResult<Named> {
         if dirfd == AT_FDCWD {
             return cx.kernel().vfs.cwd_of(cx.task).map(Named::Place);
         }
-        return cx.task.files().get(dirfd).map(Named::Open);
+        return cx.task.files().get_any(dirfd).map(Named::Open);
     }
     cx.kernel().vfs.lookup(cx.task, dirfd, &path, flags & AT_SYMLINK_NOFOLLOW == 0).map(Named::Place)
 }
@@ -87,7 +87,7 @@ pub fn lstat(cx: &mut Cx, path: Path, statbuf: Out<Stat>) -> SysResult {
 }
 
 pub fn fstat(cx: &mut Cx, fd: Fd, statbuf: Out<Stat>) -> SysResult {
-    let file = cx.task.files().get(fd.raw())?;
+    let file = cx.task.files().get_any(fd.raw())?;
     let attr = file.ops.attr()?;
     let stat = fill(cx, &attr);
     cx.write_value(statbuf.addr(), &stat)?;

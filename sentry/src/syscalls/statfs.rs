@@ -60,7 +60,7 @@ pub fn statfs(cx: &mut Cx, path: Path, buf: Out<Statfs>) -> SysResult {
 }
 
 pub fn fstatfs(cx: &mut Cx, fd: Fd, buf: Out<Statfs>) -> SysResult {
-    let file = cx.task.files().get(fd.raw())?;
+    let file = cx.task.files().get_any(fd.raw())?;
     if let Some(inode) = file.ops.inode() {
         return answer(cx, &inode, file.path.as_ref(), buf);
     }

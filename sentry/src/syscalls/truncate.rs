@@ -11,7 +11,7 @@ use crate::vfs::watch::{self, Target};
 use std::sync::Arc;
 use syscall_table::abi::getrlimit::RLIMIT_FSIZE;
 use syscall_table::abi::inotify::IN_MODIFY;
-use syscall_table::abi::open::{AT_FDCWD, O_PATH};
+use syscall_table::abi::open::AT_FDCWD;
 use syscall_table::abi::readv::*;
 use syscall_table::abi::sigaction::{SIGXFSZ, Siginfo};
 use syscall_table::abi::stat::S_IFIFO;
@@ -58,9 +58,6 @@ fn limit(cx: &Cx, inode: &Arc<dyn Inode>, size: u64) -> SysResult<()> {
 pub fn ftruncate(cx: &mut Cx, fd: Fd, length: i64) -> SysResult {
     let size = u64::try_from(length).map_err(|_| Errno::EINVAL)?;
     let file = cx.task.files().get(fd.raw())?;
-    if file.flags() & O_PATH != 0 {
-        return Err(Errno::EBADF.into());
-    }
     if !file.writable() {
         return Err(Errno::EINVAL.into());
     }
@@ -104,9 +101,6 @@ pub fn fallocate(cx: &mut Cx, fd: Fd, mode: FallocateMode, offset: i64, size: i6
 
 fn seekable(cx: &Cx, fd: Fd) -> SysResult<()> {
     let file = cx.task.files().get(fd.raw())?;
-    if file.flags() & O_PATH != 0 {
-        return Err(Errno::EBADF.into());
-    }
     if !file.ops.seekable() && file.ops.attr().is_ok_and(|a| a.mode & S_IFIFO != 0) {
         return Err(Errno::ESPIPE.into());
     }
@@ -142,9 +136,6 @@ pub fn cachestat(
     flags: NoFlags,
 ) -> SysResult {
     let file = cx.task.files().get(fd.raw())?;
-    if file.flags() & O_PATH != 0 {
-        return Err(Errno::EBADF.into());
-    }
     let range: CachestatRange = cx.read_value(range.addr())?;
     if flags.bits() != 0 {
         return Err(Errno::EINVAL.into());

@@ -89,8 +89,11 @@ pub fn futimesat(cx: &mut Cx, dirfd: DirFd, path: Path, times: In<TimevalPair>) 
         let pair: TimevalPair = cx.read_value(times.addr())?;
         (micro(pair.atime)?, micro(pair.mtime)?)
     };
-    let inode =
-        if path.is_null() { inode_of(cx, Fd(dirfd.raw()))? } else { inode_at(cx, dirfd.raw(), path, 0)? };
+    let inode = if path.is_null() && dirfd.raw() != AT_FDCWD {
+        inode_of(cx, Fd(dirfd.raw()))?
+    } else {
+        inode_at(cx, dirfd.raw(), path, 0)?
+    };
     set(cx, &inode, new)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::args::*;
 use crate::cx::Cx;
-use crate::fail::{Restart, SysResult};
+use crate::fail::{Fail, Restart, SysResult};
 use crate::task::wait::{Change, Which, look};
 use crate::task::{pidfd, usage};
 use crate::wait::Ready;
@@ -71,6 +71,35 @@ pub fn waitid(
     options: WaitFlags,
     rusage: Out<Rusage>,
 ) -> SysResult {
+    let change = match waited(cx, &idtype, &id, &options, &rusage) {
+        // It is filled in all the same.
+        Err(Fail::Error(error)) if !infop.is_null() => {
+            cx.write_value(infop.addr(), &Siginfo::new_zeroed())?;
+            return Err(error.into());
+        }
+        other => other?,
+    };
+    if let Some(change) = &change
+        && !rusage.is_null()
+    {
+        cx.write_value(rusage.addr(), &usage::rusage(change.used))?;
+    }
+    if !infop.is_null() {
+        let ns = cx.task.creds().ns.clone();
+        let info = change.map_or(Siginfo::new_zeroed(), |change| info(&change).with_uid(ns.user(change.uid)));
+        cx.write_value(infop.addr(), &info)?;
+    }
+    Ok(0)
+}
+
+/// What waitid(2) hears of; None: nothing yet.
+fn waited(
+    cx: &mut Cx,
+    idtype: &IdType,
+    id: &AnyId,
+    options: &WaitFlags,
+    rusage: &Out<Rusage>,
+) -> SysResult<Option<Change>> {
     let known = WNOHANG | WNOWAIT | WEXITED | WUNTRACED | WCONTINUED | __WNOTHREAD | __WCLONE | __WALL;
     if options.unknown(known) != 0 || options.bits() & (WEXITED | WUNTRACED | WCONTINUED) == 0 {
         return Err(Errno::EINVAL.into());
@@ -106,17 +135,7 @@ pub fn waitid(
     if hurries && change.is_none() {
         return Err(Errno::EAGAIN.into());
     }
-    if let Some(change) = &change
-        && !rusage.is_null()
-    {
-        cx.write_value(rusage.addr(), &usage::rusage(change.used))?;
-    }
-    if !infop.is_null() {
-        let ns = cx.task.creds().ns.clone();
-        let info = change.map_or(Siginfo::new_zeroed(), |change| info(&change).with_uid(ns.user(change.uid)));
-        cx.write_value(infop.addr(), &info)?;
-    }
-    Ok(0)
+    Ok(change)
 }
 
 fn info(change: &Change) -> Siginfo {

@@ -14,7 +14,7 @@ use crate::vfs::watch::Target;
 use std::sync::Arc;
 use syscall_table::abi::inotify::IN_ATTRIB;
 use syscall_table::abi::mount::*;
-use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_PATH};
+use syscall_table::abi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use syscall_table::abi::{S_ISGID, S_ISVTX};
 use syscall_table::errno::Errno;
 
@@ -35,7 +35,7 @@ fn by_path_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32, change: bool) -> 
     let empty = flags & AT_EMPTY_PATH != 0;
     let path = if empty && path.is_null() { Vec::new() } else { cx.read_path(path.addr())? };
     if empty && path.is_empty() && dirfd != AT_FDCWD {
-        let file = cx.task.files().get(dirfd)?;
+        let file = cx.task.files().get_any(dirfd)?;
         return of_file(cx, &file, change);
     }
     let path = if empty && path.is_empty() { b".".to_vec() } else { path };
@@ -56,9 +56,6 @@ fn of_file(cx: &Cx, file: &Arc<File>, change: bool) -> SysResult<Target> {
 
 fn by_fd(cx: &mut Cx, fd: Fd, change: bool) -> SysResult<Target> {
     let file = cx.task.files().get(fd.raw())?;
-    if file.flags() & O_PATH != 0 {
-        return Err(Errno::EBADF.into());
-    }
     of_file(cx, &file, change)
 }
 

@@ -147,7 +147,7 @@ pub(crate) fn open_at(cx: &mut Cx, dirfd: i32, path: &[u8], flags: i32) -> SysRe
     let task = cx.task.clone();
     let vfs = &task.kernel.vfs;
     if path.is_empty() && flags & AT_EMPTY_PATH != 0 {
-        let file = task.files().get(dirfd)?;
+        let file = task.files().get_any(dirfd)?;
         return match &file.path {
             // Opened anew: the descriptor may be O_PATH, or not for reading.
             Some(place) => vfs.open_exec_at(&task, place.clone()),

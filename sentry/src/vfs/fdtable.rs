@@ -6,6 +6,7 @@ use crate::vfs::file::File;
 use crate::vfs::lock::{Locks, Owner};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use syscall_table::abi::open::O_PATH;
 use syscall_table::errno::Errno;
 
 struct Slot {
@@ -119,11 +120,20 @@ impl FdTable {
         Self::with(Slots { list, low: slots.low })
     }
 
-    /// The description behind a descriptor.
+    /// The description behind a descriptor, which must be one to work with: what only names a place (O_PATH) is none.
     ///
     /// # Errors
     /// EBADF.
     pub fn get(&self, fd: i32) -> SysResult<Arc<File>> {
+        let file = self.get_any(fd)?;
+        if file.flags() & O_PATH == 0 { Ok(file) } else { Err(Errno::EBADF.into()) }
+    }
+
+    /// The description behind a descriptor, be it O_PATH.
+    ///
+    /// # Errors
+    /// EBADF.
+    pub fn get_any(&self, fd: i32) -> SysResult<Arc<File>> {
         let slots = self.slots.lock();
         let index = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         match slots.list.get(index) {

@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
         } else if dirfd == AT_FDCWD {
             vfs.cwd_of(task)?
         } else {
-            let file = task.files().get(dirfd)?;
+            let file = task.files().get_any(dirfd)?;
             file.path.clone().ok_or(Errno::ENOTDIR)?
         };
         if absolute && resolve & RESOLVE_BENEATH != 0 {

@@ -83,6 +83,7 @@ consts! {
         LOCK_EX = 2;
         LOCK_NB = 4;
         LOCK_UN = 8;
+        LOCK_MAND = 32;
     }
 }
 

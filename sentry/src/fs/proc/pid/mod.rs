@@ -217,7 +217,7 @@ impl Inode for Dir {
             }
             What::Fds => {
                 let fd = number(name).ok_or(Errno::ENOENT)?;
-                who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
+                who.traced(asker)?.files().get_any(fd).map_err(|_| Errno::ENOENT)?;
                 let again = who.clone();
                 Ok(Arc::new(Link {
                     fs: FS,
@@ -225,7 +225,7 @@ impl Inode for Dir {
                     owner: self.owner(),
                     text: Box::new(move |asker| fd_text(asker, &again, fd)),
                     follow: Some(Box::new(move |asker| {
-                        let file = who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
+                        let file = who.traced(asker)?.files().get_any(fd).map_err(|_| Errno::ENOENT)?;
                         match &file.path {
                             Some(path) => Ok(Some(path.clone())),
                             None => asker.kernel.vfs.nameless(&file).map(Some),
@@ -235,7 +235,7 @@ impl Inode for Dir {
             }
             What::FdInfos => {
                 let fd = number(name).ok_or(Errno::ENOENT)?;
-                who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
+                who.traced(asker)?.files().get_any(fd).map_err(|_| Errno::ENOENT)?;
                 Ok(super::text(self.number(name), 0o444, self.owner(), move |asker| {
                     let (file, cloexec) = who.traced(asker)?.files().get_with_flag(fd)?;
                     let flags = file.flags() | if cloexec { 0o2_000_000 } else { 0 };
@@ -361,7 +361,7 @@ impl Dir {
 }
 
 fn fd_text(asker: &Task, who: &Who, fd: i32) -> SysResult<Vec<u8>> {
-    let file = who.traced(asker)?.files().get(fd).map_err(|_| Errno::ENOENT)?;
+    let file = who.traced(asker)?.files().get_any(fd).map_err(|_| Errno::ENOENT)?;
     match &file.path {
         Some(path) if nsfs::is_namespace(path.inode()) => Ok(file.ops.describe().into_bytes()),
         Some(path) => {
