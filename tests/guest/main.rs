@@ -59,6 +59,7 @@ verbs! {
     handover
     urgent
     backlog
+    nothing
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

@@ -194,10 +194,13 @@ impl Socket {
             return self.broken(cx, 0, flags);
         }
         let error = state.error.take();
+        // TCP takes what never was a connection for one that has ended.
+        let none = stream && self.family != AF_UNIX && !state.connected && !state.ended;
         drop(state);
         match error {
             Some(Errno::EPIPE) => return self.broken(cx, 0, flags),
             Some(error) => return Err(error.into()),
+            None if none => return self.broken(cx, 0, flags),
             None => {}
         }
         if flags & MSG_OOB != 0 {
@@ -445,6 +448,9 @@ impl Socket {
     /// What is sent to an end that was closed is lost, and answered by a reset: later calls hear EPIPE, or ECONNRESET where
     /// the end was not told before (tcp(7)).
     fn hear_reset(&self, count: usize) -> usize {
+        if count == 0 {
+            return 0;
+        }
         {
             let mut state = self.state.lock();
             state.error = Some(if state.eof { Errno::EPIPE } else { Errno::ECONNRESET });
@@ -515,7 +521,7 @@ impl Socket {
             && !nonblocking
             && !state.eof
             && state.bytes < wanted.min(buf.len()).min(self.room(&state, sender));
-        if nothing && !(stream && buf.is_empty()) || short {
+        if nothing || short {
             self.took(&emptied);
             if state.eof && nothing {
                 return Ok(Received::nothing());

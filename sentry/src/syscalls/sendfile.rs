@@ -117,6 +117,9 @@ pub fn sendfile(cx: &mut Cx, out_fd: Fd, in_fd: Fd, at: InOut<i64>, count: usize
     if lost || is_dir || to.flags() & O_APPEND != 0 {
         return Err(Errno::EINVAL.into());
     }
+    if count == 0 {
+        return Ok(0);
+    }
     let moved = match pipe {
         Some(pipe) => {
             let wait = !to.nonblocking();

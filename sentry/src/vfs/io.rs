@@ -3,6 +3,7 @@
 use crate::args::{Fd, InSlice};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
+use crate::net::socket::Socket;
 use crate::signal::{deliver, send};
 use crate::sync::{Level, Lock};
 use crate::vfs::file::{File, OWN_POSITION};
@@ -190,12 +191,12 @@ fn gather_some(cx: &mut Cx, ranges: Ranges<'_>, skip: usize, data: &mut [u8]) ->
 /// # Errors
 /// EBADF, ESPIPE, EFAULT and the object's. After a part was read that part is the result.
 pub fn read(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> SysResult {
-    if !file.readable() {
-        return Err(Errno::EBADF.into());
-    }
     let seekable = file.ops.seekable();
     if at.is_some() && !seekable {
         return Err(Errno::ESPIPE.into());
+    }
+    if !file.readable() {
+        return Err(Errno::EBADF.into());
     }
     check_ranges(ranges)?;
     let count = total(ranges);
@@ -238,12 +239,12 @@ pub fn read(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> Sy
 /// # Errors
 /// As [`read`].
 pub fn write(cx: &mut Cx, file: &File, ranges: Ranges<'_>, at: Option<u64>) -> SysResult {
-    if !file.writable() {
-        return Err(Errno::EBADF.into());
-    }
     let seekable = file.ops.seekable();
     if at.is_some() && !seekable {
         return Err(Errno::ESPIPE.into());
+    }
+    if !file.writable() {
+        return Err(Errno::EBADF.into());
     }
     check_ranges(ranges)?;
     let mut count = total(ranges);
@@ -355,6 +356,11 @@ pub fn vector(
     if flags != 0 && total(&ranges) > 0 {
         check_flags(&file, flags)?;
         cx.rwf = flags;
+    }
+    // No bytes are no message, and nobody waits for them (read(2) and write(2) ask the object).
+    let asked = if way == Way::Read { file.ops.hurries() } else { file.downcast::<Socket>().is_some() };
+    if total(&ranges) == 0 && asked {
+        return check_ranges(&ranges).map(|()| 0);
     }
     let result = match way {
         Way::Read => read(cx, &file, &ranges, at),
