@@ -439,6 +439,19 @@ fn names_and_lists() {
     eq(n, 0);
     err(sys!(SYS_setsockopt, fd, SOL_SOCKET, SO_BINDTODEVICE, b"none-such\0", 10), ENODEV);
     eq(sys!(SYS_setsockopt, fd, SOL_SOCKET, SO_BINDTODEVICE, b"lo\0", 3), 0);
+    // SO_BINDTOIFINDEX is the same by number. Without a right it is for good.
+    eq(get(fd, SOL_SOCKET, 62), Ok(1));
+    let mut n = 16u32;
+    ok(sys!(SYS_getsockopt, fd, SOL_SOCKET, SO_BINDTODEVICE, &mut b, &mut n));
+    eq((n, &b[..3]), (3, &b"lo\0"[..]));
+    err(sys!(SYS_getsockopt, fd, SOL_SOCKET, SO_BINDTODEVICE, &mut b, &mut 15u32), EINVAL);
+    if sys!(SYS_geteuid) != 0 {
+        err(sys!(SYS_setsockopt, fd, SOL_SOCKET, SO_BINDTODEVICE, b"", 0), EPERM);
+        err(set(fd, SOL_SOCKET, 62, 1), EPERM);
+    } else {
+        eq(sys!(SYS_setsockopt, fd, SOL_SOCKET, SO_BINDTODEVICE, b"", 0), 0);
+        eq(get(fd, SOL_SOCKET, 62), Ok(0));
+    }
     err(set(fd, SOL_SOCKET, 27, 1), ENOENT);
     let mut n = 16u32;
     ok(sys!(SYS_getsockopt, fd, IPPROTO_TCP, 31, &mut b, &mut n));

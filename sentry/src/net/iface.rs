@@ -33,7 +33,7 @@ pub const SCOPE_HOST: u8 = 254;
 
 /// Bytes of `struct ifreq`: a name and a union.
 const REQUEST: usize = 40;
-const NAME_ROOM: usize = 16;
+pub(super) const NAME_ROOM: usize = 16;
 
 /// An address of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

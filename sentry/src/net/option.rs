@@ -71,6 +71,30 @@ fn check_rights(cx: &Cx, socket: &Socket, name: i32, value: i32) -> SysResult<()
     Err(refused.into())
 }
 
+/// The interface that a socket keeps to, by name or number; there is but one to send over. Who is bound needs a right to change it.
+fn bind_device(cx: &Cx, socket: &Socket, name: i32, bytes: &[u8]) -> SysResult<()> {
+    let index = if name == SO_BINDTODEVICE {
+        match bytes.split(|b| *b == 0).next().unwrap_or_default() {
+            b"" => 0,
+            device if device == iface::NAME => iface::INDEX,
+            _ => return Err(Errno::ENODEV.into()),
+        }
+    } else {
+        array(bytes, 0).map(i32::from_ne_bytes).ok_or(Errno::EINVAL)?
+    };
+    let may_change = cx.task.creds().capable_in(&socket.net.owner, cap::NET_RAW);
+    let mut state = socket.state.lock();
+    let bound = state.options.entry((SOL_SOCKET, SO_BINDTOIFINDEX)).or_insert(0);
+    if *bound != 0 && !may_change {
+        return Err(Errno::EPERM.into());
+    }
+    if index < 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    *bound = index;
+    Ok(())
+}
+
 /// The number of a value, by what its level makes of short ones.
 fn number(level: i32, name: i32, bytes: &[u8]) -> SysResult<i32> {
     let whole = array(bytes, 0).map(i32::from_ne_bytes);
@@ -152,11 +176,8 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
     let mut bytes = vec![0u8; len];
     cx.copy_in(addr, &mut bytes)?;
     if level == SOL_SOCKET {
-        if name == SO_BINDTODEVICE {
-            let device = bytes.split(|b| *b == 0).next().unwrap_or_default();
-            // The one interface, or an end of the binding: either way nothing changes.
-            let known = device.is_empty() || device == iface::NAME;
-            return if known { Ok(()) } else { Err(Errno::ENODEV.into()) };
+        if matches!(name, SO_BINDTODEVICE | SO_BINDTOIFINDEX) {
+            return bind_device(cx, socket, name, &bytes);
         }
         let value = array(&bytes, 0).map(i32::from_ne_bytes).ok_or(Errno::EINVAL)?;
         check_rights(cx, socket, name, value)?;
@@ -374,7 +395,12 @@ fn get_general(cx: &mut Cx, socket: &Socket, name: i32, room: usize) -> Option<S
         SO_SNDTIMEO | SO_SNDTIMEO_NEW => wait(state.send_wait),
         SO_LINGER => Ok(state.linger.as_bytes().to_vec()),
         SO_BSDCOMPAT => int(0),
-        SO_BINDTODEVICE => Ok(Vec::new()),
+        SO_BINDTODEVICE => match state.options.get(&(SOL_SOCKET, SO_BINDTOIFINDEX)) {
+            None | Some(0) => Ok(Vec::new()),
+            Some(_) if room < iface::NAME_ROOM => Err(Errno::EINVAL.into()),
+            Some(index) if *index == iface::INDEX => Ok([iface::NAME, b"\0"].concat()),
+            Some(_) => Err(Errno::ENODEV.into()),
+        },
         SO_ATTACH_FILTER => Ok(Vec::new()),
         SO_COOKIE => long(socket.ino),
         SO_NETNS_COOKIE => long(socket.net.ino),
