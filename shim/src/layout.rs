@@ -383,6 +383,8 @@ pub struct Slot {
     pub step: AtomicU32,
     /// The time stamp counter, its lower half, when a gate let others have the processor for the first time in a call.
     pub waits_since: AtomicU32,
+    /// What the host thread had used (`struct rusage`) when its task began on it, if another had it before; else 0.
+    pub used_before: [AtomicU64; USAGE],
     /// The call site of this request has trapped so often before without being reported.
     pub unseen: AtomicU32,
     /// Descriptors that the gates may read from.
@@ -391,6 +393,8 @@ pub struct Slot {
     pub answered: [AtomicU64; ANSWERED],
 }
 
+/// Words of a `struct rusage`.
+pub const USAGE: usize = 18;
 /// Of [`Slot::listener`]: a task without a doorbell calls exit or exit_group, and waits for [`Slot::rsp_seq`].
 pub const ENDS: u32 = 0x7fff_ffff;
 /// Of [`Slot::listener`]: the process is dead. Written by the sentry.

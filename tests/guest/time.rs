@@ -6,7 +6,8 @@ use libc::*;
 cases![
     sleeps, sleep_errors, clocks, clock_errors, clock_resolution, monotonic_advances, vdso_and_call_agree, cpu_clocks, clock_nanosleep_absolute,
     clock_nanosleep_errors, gettimeofday_agrees, time_call, itimer_real, itimer_interval_and_value, itimer_errors, itimer_virtual, posix_timer,
-    posix_timer_overrun, posix_timer_errors, times_call, getrusage_call, settime_denied, sleep_costs_no_cpu, short_sleeps, deleted_timer
+    posix_timer_overrun, posix_timer_errors, times_call, getrusage_call, settime_denied, sleep_costs_no_cpu, short_sleeps, deleted_timer,
+    new_threads_begin_at_zero
 ];
 
 fn now(c: i32) -> i64 {
@@ -286,4 +287,42 @@ fn short_sleeps() {
     // On a busy machine some are late.
     let least = (0..50).map(sleep).min();
     check(least.is_some_and(|ns| (100_000..20_000_000).contains(&ns)), &format!("{least:?} of 100 us"));
+}
+
+/// User and system time of a thread in clock ticks, as its stat file has it.
+fn ticks(tid: i64) -> i64 {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).expect("its stat");
+    let rest: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+    rest[11..13].iter().map(|t| t.parse::<i64>().expect("a number")).sum()
+}
+
+/// What an earlier thread used is no part of a later one's account, though both may run on the same host thread.
+fn new_threads_begin_at_zero() {
+    in_child(|| {
+        let micros = |t: timeval| t.tv_sec * 1_000_000 + t.tv_usec;
+        for _ in 0..6 {
+            let one = std::thread::spawn(move || {
+                let own = now(CLOCK_THREAD_CPUTIME_ID);
+                let mut u: rusage = unsafe { std::mem::zeroed() };
+                ok(sys!(SYS_getrusage, RUSAGE_THREAD, &mut u));
+                let used = micros(u.ru_utime) + micros(u.ru_stime);
+                let shown = ticks(ok(sys!(SYS_gettid)));
+                let faults = u.ru_minflt;
+                while now(CLOCK_THREAD_CPUTIME_ID) - own < 60_000_000 {
+                    (0..20_000).for_each(|_| std::hint::spin_loop());
+                }
+                // Touched for the first time.
+                let pages = vec![1u8; 4 << 20];
+                ok(sys!(SYS_getrusage, RUSAGE_THREAD, &mut u));
+                let after = micros(u.ru_utime) + micros(u.ru_stime);
+                (own, used, shown, faults, after, std::hint::black_box(pages).len())
+            });
+            let (own, used, shown, faults, after, _) = one.join().expect("no panic");
+            check(own < 30_000_000, &format!("{own} ns by its clock"));
+            check(used < 30_000, &format!("{used} us by getrusage"));
+            check(shown <= 3, &format!("{shown} ticks in its stat"));
+            check(faults < 500, &format!("{faults} faults"));
+            check(after >= 50_000, &format!("{after} us in the end"));
+        }
+    });
 }

@@ -72,6 +72,23 @@ pub(crate) fn from_bytes(bytes: &[u8; RUSAGE_LEN]) -> Rusage {
     })
 }
 
+/// What was used after `before`. The largest resident size is the process's, and stays.
+pub(crate) fn since(now: Rusage, before: Rusage) -> Rusage {
+    Rusage {
+        cpu: CpuTime {
+            user: now.cpu.user.saturating_sub(before.cpu.user),
+            system: now.cpu.system.saturating_sub(before.cpu.system),
+        },
+        max_rss: now.max_rss,
+        minor_faults: now.minor_faults.saturating_sub(before.minor_faults),
+        major_faults: now.major_faults.saturating_sub(before.major_faults),
+        blocks_in: now.blocks_in.saturating_sub(before.blocks_in),
+        blocks_out: now.blocks_out.saturating_sub(before.blocks_out),
+        voluntary: now.voluntary.saturating_sub(before.voluntary),
+        involuntary: now.involuntary.saturating_sub(before.involuntary),
+    }
+}
+
 /// The host's own `struct rusage`.
 pub(crate) fn from_host(usage: &libc::rusage) -> Rusage {
     let words = [

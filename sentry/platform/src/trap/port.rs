@@ -197,6 +197,22 @@ impl<'a> TrapPort<'a> {
         }
     }
 
+    /// The task begins on a thread that another has had: what that one used is noted with the first answer.
+    pub fn count_from_here(&mut self) {
+        let within = std::mem::offset_of!(layout::Slot, used_before) as u64;
+        let at = layout::CTL + u64::from(self.bind.slot) * layout::SLOT_SIZE + within;
+        self.queue.push([libc::SYS_getrusage as u64, 1, at, 0, 0, 0, 0]);
+    }
+
+    /// What was noted.
+    fn used_before(&self) -> crate::Rusage {
+        let mut bytes = [0; RUSAGE_LEN];
+        for (to, word) in bytes.chunks_mut(8).zip(&self.bind.words().used_before) {
+            to.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
+        }
+        crate::cputime::from_bytes(&bytes)
+    }
+
     /// The pending notification.
     pub fn bell(&self) -> Option<u64> {
         self.bell
@@ -677,7 +693,8 @@ impl Port for TrapPort<'_> {
         self.call(libc::SYS_getrusage as u64, [u64::from(thread), self.answers(), 0, 0, 0, 0])?;
         let mut bytes = [0; RUSAGE_LEN];
         self.take_answers(&mut bytes);
-        Ok(crate::cputime::from_bytes(&bytes))
+        let used = crate::cputime::from_bytes(&bytes);
+        Ok(if thread { crate::cputime::since(used, self.used_before()) } else { used })
     }
 
     fn lend(&mut self, fd: i32, file: &Arc<OwnedFd>, len: u64) -> Result<bool, CallError> {

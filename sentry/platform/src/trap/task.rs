@@ -168,6 +168,7 @@ impl Task {
         bind.words().robust_idle.store(0, Relaxed);
         bind.words().alt_valid.store(0, Relaxed);
         bind.words().alt_given.store(0, Relaxed);
+        bind.words().used_before.iter().for_each(|word| word.store(0, Relaxed));
         super::lend::take_back(bind.words(), |_| true);
         // From here on the process does not end with the task that made this one.
         if bind.process.adopt(bind.slot, &task).is_err() {

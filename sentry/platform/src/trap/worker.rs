@@ -265,6 +265,7 @@ fn begin(task: &Arc<Task>) {
     if matches!(first, First::Spare(..)) {
         // Its worker hears what rings.
         port = port.light();
+        port.count_from_here();
     }
     // Should it be over already, its worker does the rest.
     handle(task, port, Event::Started);
