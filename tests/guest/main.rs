@@ -60,6 +60,8 @@ verbs! {
     urgent
     backlog
     nothing
+    families
+    fastopen
 }
 
 /// Programs that other cases start by exec: they get their arguments as they are.

@@ -1,5 +1,6 @@
 //! Socket addresses.
 
+use super::socket::{Kind, Socket};
 use crate::fail::SysResult;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use syscall_table::abi::*;
@@ -19,8 +20,19 @@ pub enum Addr {
     Ip(SocketAddr),
     /// AF_NETLINK: port and groups.
     Netlink(u32, u32),
-    /// AF_UNSPEC: dissolves a datagram socket's connection.
+    /// AF_UNSPEC: dissolves a connection; no address to who sends.
     None,
+}
+
+/// What an address is given for: each call makes its own of other families than the socket's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// bind(2)
+    Bind,
+    /// connect(2)
+    Connect,
+    /// sendto(2), sendmsg(2)
+    Send,
 }
 
 /// Whether two addresses are the same, IPv4 within IPv6 included.
@@ -33,44 +45,105 @@ pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> 
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
+fn unix(bytes: &[u8]) -> SysResult<Addr> {
+    let path = bytes.get(2..).unwrap_or_default();
+    if path.len() > 108 {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(match path.split_first() {
+        None => Addr::Unnamed,
+        Some((0, name)) => Addr::Abstract(name.to_vec()),
+        Some(_) => Addr::Path(path.split(|b| *b == 0).next().unwrap_or_default().to_vec()),
+    })
+}
+
+/// A struct sockaddr_in, whatever its family.
+fn four(bytes: &[u8]) -> SysResult<(Ipv4Addr, u16)> {
+    if bytes.len() < 16 {
+        return Err(Errno::EINVAL.into());
+    }
+    let ip = array::<4>(bytes, 4).ok_or(Errno::EINVAL)?;
+    Ok((ip.into(), u16::from_be_bytes(array(bytes, 2).ok_or(Errno::EINVAL)?)))
+}
+
+/// A struct sockaddr_in6, whatever its family, with or without its last field.
+fn six(bytes: &[u8]) -> SysResult<(Ipv6Addr, u16)> {
+    let ip = array::<16>(bytes, 8).ok_or(Errno::EINVAL)?;
+    Ok((ip.into(), u16::from_be_bytes(array(bytes, 2).ok_or(Errno::EINVAL)?)))
+}
+
+/// AF_UNSPEC ends a connection, and is AF_INET to bind(2), with the wildcard alone, and to who sends by UDP.
+fn inet(bytes: &[u8], given: i32, socket: &Socket, used: Use) -> SysResult<Addr> {
+    if given == AF_UNSPEC && used == Use::Connect {
+        return Ok(Addr::None);
+    }
+    let (ip, port) = four(bytes)?;
+    let taken = match used {
+        Use::Bind => ip.is_unspecified(),
+        Use::Send => socket.protocol != IPPROTO_ICMP,
+        Use::Connect => false,
+    };
+    if given != AF_INET && !(given == AF_UNSPEC && taken) {
+        return Err(Errno::EAFNOSUPPORT.into());
+    }
+    Ok(Addr::Ip(SocketAddr::new(ip.into(), port)))
+}
+
+/// AF_UNSPEC ends a connection, and is no address to who sends by UDP, which knows AF_INET, too.
+fn inet6(bytes: &[u8], given: i32, socket: &Socket, used: Use) -> SysResult<Addr> {
+    let udp = socket.kind == Kind::Dgram && socket.protocol != IPPROTO_ICMPV6;
+    match (given, used) {
+        (AF_UNSPEC, Use::Connect) => return Ok(Addr::None),
+        (AF_UNSPEC, Use::Send) if udp => return Ok(Addr::None),
+        (AF_INET, Use::Connect | Use::Send) if udp => {
+            if socket.v6_only() {
+                let connects = used == Use::Connect;
+                return Err(if connects { Errno::EAFNOSUPPORT } else { Errno::ENETUNREACH }.into());
+            }
+            let (ip, port) = four(bytes)?;
+            return Ok(Addr::Ip(SocketAddr::new(ip.to_ipv6_mapped().into(), port)));
+        }
+        _ if bytes.len() < 24 => return Err(Errno::EINVAL.into()),
+        (AF_INET6, _) => {}
+        (_, Use::Send) if udp => return Err(Errno::EINVAL.into()),
+        _ => return Err(Errno::EAFNOSUPPORT.into()),
+    }
+    let (ip, port) = six(bytes)?;
+    Ok(Addr::Ip(SocketAddr::new(ip.into(), port)))
+}
+
+/// The address of a struct of this very family of IP.
+///
+/// # Errors
+/// EINVAL, EAFNOSUPPORT.
+pub(super) fn of_family(bytes: &[u8], family: i32) -> SysResult<IpAddr> {
+    let given = i32::from(u16::from_ne_bytes(array(bytes, 0).ok_or(Errno::EINVAL)?));
+    match family {
+        _ if given != family => Err(Errno::EAFNOSUPPORT.into()),
+        AF_INET => Ok(four(bytes)?.0.into()),
+        _ => Ok(six(bytes)?.0.into()),
+    }
+}
+
 impl Addr {
-    /// From the guest's bytes; `family` is the socket's.
+    /// From the guest's bytes, for a socket.
     ///
     /// # Errors
-    /// EINVAL, EAFNOSUPPORT.
-    pub fn parse(bytes: &[u8], family: i32) -> SysResult<Addr> {
+    /// EINVAL, EAFNOSUPPORT, ENETUNREACH.
+    pub fn parse(bytes: &[u8], socket: &Socket, used: Use) -> SysResult<Addr> {
         let given = i32::from(u16::from_ne_bytes(array(bytes, 0).ok_or(Errno::EINVAL)?));
-        if given == AF_UNSPEC {
-            return Ok(Addr::None);
-        }
-        if given != family {
-            return Err(if family == AF_UNIX { Errno::EINVAL } else { Errno::EAFNOSUPPORT }.into());
-        }
-        if family == AF_UNIX {
-            let path = bytes.get(2..).unwrap_or_default();
-            if path.len() > 108 {
-                return Err(Errno::EINVAL.into());
+        match socket.family {
+            AF_INET => inet(bytes, given, socket, used),
+            AF_INET6 => inet6(bytes, given, socket, used),
+            _ if given == AF_UNSPEC && used == Use::Connect => Ok(Addr::None),
+            family if given != family => Err(Errno::EINVAL.into()),
+            AF_UNIX => unix(bytes),
+            _ => {
+                let port = u32::from_ne_bytes(array(bytes, 4).ok_or(Errno::EINVAL)?);
+                let groups = u32::from_ne_bytes(array(bytes, 8).ok_or(Errno::EINVAL)?);
+                Ok(Addr::Netlink(port, groups))
             }
-            return Ok(match path.split_first() {
-                None => Addr::Unnamed,
-                Some((0, name)) => Addr::Abstract(name.to_vec()),
-                Some(_) => Addr::Path(path.split(|b| *b == 0).next().unwrap_or_default().to_vec()),
-            });
         }
-        if family == AF_NETLINK {
-            let port = u32::from_ne_bytes(array(bytes, 4).ok_or(Errno::EINVAL)?);
-            let groups = u32::from_ne_bytes(array(bytes, 8).ok_or(Errno::EINVAL)?);
-            return Ok(Addr::Netlink(port, groups));
-        }
-        let port = u16::from_be_bytes(array(bytes, 2).ok_or(Errno::EINVAL)?);
-        let ip: IpAddr = match family {
-            AF_INET if bytes.len() >= 16 => Ipv4Addr::from(array::<4>(bytes, 4).ok_or(Errno::EINVAL)?).into(),
-            AF_INET6 if bytes.len() >= 24 => {
-                Ipv6Addr::from(array::<16>(bytes, 8).ok_or(Errno::EINVAL)?).into()
-            }
-            _ => return Err(Errno::EINVAL.into()),
-        };
-        Ok(Addr::Ip(SocketAddr::new(ip, port)))
     }
 
     /// Whether a socket that has this name is bound: not one that kept an address without its port.

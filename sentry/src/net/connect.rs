@@ -1,12 +1,14 @@
 //! listen(2), accept(2), connect(2): how two sockets come together, and which address each has then.
 
 use super::addr::Addr;
+use super::knock::Attempt;
 use super::listing;
-use super::socket::{Backlog, Kind, Side, Socket, State, wait_until};
+use super::socket::{Backlog, Kind, Message, Side, Socket, State, wait_until};
 use crate::cx::Cx;
 use crate::fail::SysResult;
 use crate::sync::Guard;
 use crate::wait::Ready;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +26,14 @@ pub(super) enum Refused {
     Gone,
 }
 
+/// What a socket had to do with others when it was reset.
+pub(super) struct Rest {
+    attempt: Option<Attempt>,
+    peer: Option<Arc<Socket>>,
+    dropped: Option<Backlog>,
+    inbox: VecDeque<Message>,
+}
+
 impl State {
     /// Where one more connection may wait to be accepted.
     fn place(&mut self) -> Result<&mut Backlog, Refused> {
@@ -31,6 +41,22 @@ impl State {
             None => Err(Refused::Deaf),
             Some(backlog) if backlog.is_full() => Err(Refused::Full),
             Some(backlog) => Ok(backlog),
+        }
+    }
+
+    /// Ends whatever connection there is, or is being made, and listening.
+    pub(super) fn reset(&mut self) -> Rest {
+        let attempt = self.attempt.take();
+        let was = std::mem::take(&mut self.connected) || attempt.is_some();
+        self.error = if was { Some(Errno::ECONNRESET) } else { None };
+        (self.ended, self.eof, self.shut_write, self.connecting) = (false, false, false, false);
+        (self.bytes, self.charged, self.urgent) = (0, 0, None);
+        self.remote = Addr::Unnamed;
+        Rest {
+            attempt,
+            peer: self.peer.take().and_then(|peer| peer.upgrade()),
+            dropped: self.backlog.take(),
+            inbox: std::mem::take(&mut self.inbox),
         }
     }
 
@@ -114,6 +140,18 @@ impl Socket {
         wait_until(cx, wait)
     }
 
+    /// Neither connected, nor on the way there, nor listening; nor is anything to be told of an attempt.
+    pub fn is_idle(&self) -> bool {
+        let state = self.state.lock();
+        state.is_free() && !state.connecting
+    }
+
+    /// What has become of an attempt that does not wait: how it failed, or whether it goes on.
+    pub fn outlook(&self) -> (Option<Errno>, bool) {
+        let state = self.state.lock();
+        (state.error, state.attempt.is_some())
+    }
+
     /// connect(2) of a stream or seqpacket socket to a listening one.
     ///
     /// # Errors
@@ -139,7 +177,7 @@ impl Socket {
                     return Err(Errno::EISCONN.into());
                 }
                 if state.backlog.is_some() {
-                    return Err(Errno::EINVAL.into());
+                    return Err(if unix { Errno::EINVAL } else { Errno::EISCONN }.into());
                 }
                 (state.attempt.is_some(), state.send_wait)
             };
@@ -252,29 +290,24 @@ impl Socket {
     /// connect(2) of TCP with AF_UNSPEC: the connection is reset, and the socket as before it was made; who listened does no more.
     /// No lock may be held.
     pub fn disconnect(&self) {
-        let (attempt, peer, dropped, inbox) = {
-            let mut state = self.state.lock();
-            let attempt = state.attempt.take();
-            let was = std::mem::take(&mut state.connected) || attempt.is_some();
-            state.error = if was { Some(Errno::ECONNRESET) } else { None };
-            (state.ended, state.eof, state.shut_write, state.connecting) = (false, false, false, false);
-            (state.bytes, state.charged, state.urgent) = (0, 0, None);
-            state.remote = Addr::Unnamed;
-            let inbox = std::mem::take(&mut state.inbox);
-            (attempt, state.peer.take().and_then(|peer| peer.upgrade()), state.backlog.take(), inbox)
-        };
-        self.leave(attempt);
-        if let Some(peer) = peer {
+        let rest = self.state.lock().reset();
+        self.after_reset(rest);
+    }
+
+    /// What [`State::reset`] leaves to do. No lock may be held.
+    pub(super) fn after_reset(&self, rest: Rest) {
+        self.leave(rest.attempt);
+        if let Some(peer) = rest.peer {
             peer.hear_end(true);
         }
-        if let Some(dropped) = dropped {
+        if let Some(dropped) = rest.dropped {
             Socket::refuse(dropped);
         }
         // The port that goes with a chosen address stays, too.
         if self.state.lock().chosen != (true, false) {
             self.unsettle();
         }
-        drop(inbox);
+        drop(rest.inbox);
         self.queue.wake(Ready::IN | Ready::OUT | Ready::HUP | Ready::ERR);
     }
 

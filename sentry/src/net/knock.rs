@@ -145,11 +145,6 @@ impl Socket {
         }
     }
 
-    /// Its attempt goes on.
-    pub(super) fn is_knocking(&self) -> bool {
-        self.state.lock().attempt.is_some()
-    }
-
     /// An attempt of this socket is over. No lock may be held.
     pub(super) fn leave(&self, attempt: Option<Attempt>) {
         let Some(attempt) = attempt else { return };

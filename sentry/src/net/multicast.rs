@@ -1,6 +1,6 @@
 //! Multicast on the one interface: groups that sockets are in (ip(7), ipv6(7)), and what is sent to them.
 
-use super::addr::{Addr, array};
+use super::addr::{Addr, array, of_family};
 use super::control::Ancillary;
 use super::iface;
 use super::socket::{Kind, MESSAGES, Message, Socket};
@@ -45,10 +45,7 @@ fn parse(level: i32, name: i32, bytes: &[u8]) -> SysResult<Named> {
     if matches!(name, MCAST_JOIN_GROUP | MCAST_LEAVE_GROUP) {
         let address = bytes.get(8..GROUP_REQ).ok_or(Errno::EINVAL)?;
         let family = if level == SOL_IP { AF_INET } else { AF_INET6 };
-        let group = match Addr::parse(address, family) {
-            Ok(Addr::Ip(at)) => at.ip(),
-            _ => return Err(Errno::EADDRNOTAVAIL.into()),
-        };
+        let group = of_family(address, family).map_err(|_| Errno::EADDRNOTAVAIL)?;
         return Ok(Named { group, index: Some(int(bytes, 0)?).filter(|i| *i != 0), own: None });
     }
     if level == SOL_IPV6 {

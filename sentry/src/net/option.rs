@@ -95,6 +95,31 @@ fn bind_device(cx: &Cx, socket: &Socket, name: i32, bytes: &[u8]) -> SysResult<(
     Ok(())
 }
 
+/// Options of TCP Fast Open are for who is not connected yet.
+///
+/// # Errors
+/// EINVAL; a gap.
+fn check_fast_open(state: &State, name: i32, value: i32) -> SysResult<()> {
+    let other = match name {
+        TCP_FASTOPEN => None,
+        TCP_FASTOPEN_NO_COOKIE => Some(TCP_FASTOPEN_CONNECT),
+        TCP_FASTOPEN_CONNECT => Some(TCP_FASTOPEN_NO_COOKIE),
+        _ => return Ok(()),
+    };
+    let listens = state.backlog.is_some() && name != TCP_FASTOPEN_CONNECT;
+    if !state.is_free() && !listens {
+        return Err(Errno::EINVAL.into());
+    }
+    let on = |name| state.options.get(&(SOL_TCP, name)).is_some_and(|on| *on != 0);
+    match other {
+        // The connection would be put off until something is sent.
+        Some(other) if value != 0 && on(other) => {
+            Err(Fail::gap(Errno::EOPNOTSUPP, "TCP_FASTOPEN_CONNECT with TCP_FASTOPEN_NO_COOKIE"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The number of a value, by what its level makes of short ones.
 fn number(level: i32, name: i32, bytes: &[u8]) -> SysResult<i32> {
     let whole = array(bytes, 0).map(i32::from_ne_bytes);
@@ -209,6 +234,9 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
     let mut state = socket.state.lock();
     if (level, name) == (SOL_IPV6, IPV6_V6ONLY) && state.local.is_bound() {
         return Err(Errno::EINVAL.into());
+    }
+    if level == SOL_TCP {
+        check_fast_open(&state, name, value)?;
     }
     state.options.insert((level, name), value);
     drop(state);

@@ -125,7 +125,9 @@ fn tcp(socket: &Socket, name: i32) -> Option<(i32, Takes)> {
         TCP_LINGER2 => (60, Int),
         TCP_DEFER_ACCEPT | TCP_NOTSENT_LOWAT => (0, Int),
         TCP_USER_TIMEOUT | TCP_FASTOPEN => (0, Range(0, i32::MAX)),
-        TCP_THIN_LINEAR_TIMEOUTS | TCP_THIN_DUPACK | TCP_FASTOPEN_NO_COOKIE => (0, Range(0, 1)),
+        TCP_THIN_LINEAR_TIMEOUTS | TCP_THIN_DUPACK | TCP_FASTOPEN_CONNECT | TCP_FASTOPEN_NO_COOKIE => {
+            (0, Range(0, 1))
+        }
         TCP_IS_MPTCP => (0, Nothing),
         _ => return None,
     })

@@ -353,6 +353,11 @@ impl Socket {
         self.state.lock().options.get(&(SOL_IPV6, IPV6_V6ONLY)).is_some_and(|v| *v != 0)
     }
 
+    /// TCP_FASTOPEN_NO_COOKIE
+    pub fn opens_fast(&self) -> bool {
+        self.state.lock().options.get(&(SOL_TCP, TCP_FASTOPEN_NO_COOKIE)).is_some_and(|v| *v != 0)
+    }
+
     /// Whether SO_ERROR is set.
     pub fn has_error(&self) -> bool {
         self.state.lock().error.is_some()
@@ -442,12 +447,15 @@ impl Socket {
             SHUT_RDWR => (true, true),
             _ => return Err(Errno::EINVAL.into()),
         };
-        if self.is_knocking() {
-            self.disconnect();
-            return Ok(());
-        }
         let (peer, dropped) = {
             let mut state = self.state.lock();
+            if state.attempt.is_some() {
+                // Who is on the way to a connection is off it, in one step: it may be there at any moment.
+                let rest = state.reset();
+                drop(state);
+                self.after_reset(rest);
+                return Ok(());
+            }
             if self.family != AF_UNIX && !state.connected && state.backlog.is_none() {
                 return Err(Errno::ENOTCONN.into());
             }

@@ -113,15 +113,9 @@ fn owns(cx: &Cx, file: &File) -> SysResult<bool> {
 
 /// F_SETOWN, F_GETOWN, their _EX forms, F_GETOWNER_UIDS.
 fn owner(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysResult {
-    let old = *file.owner.lock();
-    // The dead own nothing.
-    let lives = old.id != 0 && owner::exists(cx.kernel(), old.kind, old.id);
-    let shown = if lives { cx.task.shown(old.id) } else { 0 };
+    let (old, shown) = owned_by(cx, file);
     let (kind, id) = match op {
-        F_GETOWN => {
-            let id = if old.kind == F_OWNER_PGRP { shown.saturating_neg() } else { shown };
-            return Ok(i64::from(id).cast_unsigned());
-        }
+        F_GETOWN => return Ok(i64::from(signed(old.kind, shown)).cast_unsigned()),
         F_GETOWN_EX => {
             cx.write_value(arg, &FOwnerEx { kind: old.kind, pid: shown })?;
             return Ok(0);
@@ -130,11 +124,7 @@ fn owner(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysResult {
             cx.write_value(arg, &[old.uid, old.euid])?;
             return Ok(0);
         }
-        F_SETOWN => match arg as i32 {
-            i32::MIN => return Err(Errno::EINVAL.into()),
-            id if id < 0 => (F_OWNER_PGRP, id.saturating_neg()),
-            id => (F_OWNER_PID, id),
-        },
+        F_SETOWN => return set_own(cx, file, arg as i32).map(|()| 0),
         _ => {
             let wanted: FOwnerEx = cx.read_value(arg)?;
             if !matches!(wanted.kind, F_OWNER_TID | F_OWNER_PID | F_OWNER_PGRP) {
@@ -143,15 +133,49 @@ fn owner(cx: &mut Cx, file: &Arc<File>, op: i32, arg: u64) -> SysResult {
             (wanted.kind, wanted.pid)
         }
     };
+    set_owner(cx, file, kind, id).map(|()| 0)
+}
+
+/// Whom a description tells, and its number as the caller sees it. The dead own nothing.
+fn owned_by(cx: &Cx, file: &File) -> (FileOwner, i32) {
+    let now = *file.owner.lock();
+    let lives = now.id != 0 && owner::exists(cx.kernel(), now.kind, now.id);
+    (now, if lives { cx.task.shown(now.id) } else { 0 })
+}
+
+/// A group's number is negative.
+fn signed(kind: i32, id: i32) -> i32 {
+    if kind == F_OWNER_PGRP { id.saturating_neg() } else { id }
+}
+
+/// F_GETOWN, FIOGETOWN, SIOCGPGRP.
+pub(super) fn own(cx: &Cx, file: &File) -> i32 {
+    let (owner, shown) = owned_by(cx, file);
+    signed(owner.kind, shown)
+}
+
+/// F_SETOWN, FIOSETOWN, SIOCSPGRP.
+pub(super) fn set_own(cx: &Cx, file: &Arc<File>, who: i32) -> SysResult<()> {
+    match who {
+        i32::MIN => Err(Errno::EINVAL.into()),
+        id if id < 0 => set_owner(cx, file, F_OWNER_PGRP, id.saturating_neg()),
+        id => set_owner(cx, file, F_OWNER_PID, id),
+    }
+}
+
+fn set_owner(cx: &Cx, file: &Arc<File>, kind: i32, id: i32) -> SysResult<()> {
     let id = cx.task.meant(id);
     if id != 0 && !owner::exists(cx.kernel(), kind, id) {
         return Err(Errno::ESRCH.into());
     }
     let creds = cx.task.creds();
     let new = if id == 0 { (0, 0) } else { (creds.uid, creds.euid) };
-    *file.owner.lock() = FileOwner { kind, id, uid: new.0, euid: new.1, ..old };
+    {
+        let mut owner = file.owner.lock();
+        *owner = FileOwner { kind, id, uid: new.0, euid: new.1, ..*owner };
+    }
     owner::watch_urgent(cx.kernel(), file);
-    Ok(0)
+    Ok(())
 }
 
 /// F_GET_RW_HINT, F_SET_RW_HINT: kept with the inode, without effect.

@@ -4,6 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::Fail;
 use crate::fail::SysResult;
+use crate::net::socket::Socket;
 use crate::task::creds::cap;
 use crate::vfs::file::File;
 use crate::vfs::inode::Inode;
@@ -60,11 +61,25 @@ pub fn ioctl(cx: &mut Cx, fd: Fd, request: IoctlRequest, arg: u64) -> SysResult 
             cx.write_value(arg, &i32::try_from(size).unwrap_or(4096))?;
             Ok(0)
         }
+        FIOSETOWN | SIOCSPGRP if is_socket(&file) => {
+            let who: i32 = cx.read_value(arg)?;
+            super::fcntl::set_own(cx, &file, who).map(|()| 0)
+        }
+        FIOGETOWN | SIOCGPGRP if is_socket(&file) => {
+            let who = super::fcntl::own(cx, &file);
+            cx.write_value(arg, &who).map(|()| 0)
+        }
+        // Of sockets alone.
+        FIOSETOWN | SIOCSPGRP | FIOGETOWN | SIOCGPGRP => Err(Errno::ENOTTY.into()),
         other => match file.ops.inode().filter(|inode| inode.is_file()) {
             Some(inode) => regular(cx, &file, &inode, other, arg),
             None => object(cx, &file, other, arg),
         },
     }
+}
+
+fn is_socket(file: &File) -> bool {
+    file.downcast::<Socket>().is_some()
 }
 
 /// Requests of regular files.

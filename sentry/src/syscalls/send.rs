@@ -1,10 +1,10 @@
 //! sendto(2), sendmsg(2), sendmmsg(2), recvfrom(2), recvmsg(2), recvmmsg(2)
 
-use super::socket::{get, read_addr, resolve, write_addr};
+use super::socket::{addr_bytes, connect_tcp, get, is_unspec, resolve, write_addr};
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
-use crate::net::addr::Addr;
+use crate::net::addr::{Addr, Use};
 use crate::net::control;
 use crate::net::socket::{Kind, Socket};
 use crate::net::transfer::Received;
@@ -27,40 +27,85 @@ struct Outgoing {
     control: (u64, u64),
 }
 
+/// This message's connection was made (MSG_FASTOPEN).
+#[derive(Default)]
+struct Opened(bool);
+
+/// MSG_FASTOPEN: the connection is made first. No listener gives a cookie, as where net.ipv4.tcp_fastopen is 1, so that the data
+/// follow. Some: so many bytes of `len` are taken, and that is all.
+fn open_fast(
+    cx: &mut Cx,
+    socket: &Arc<Socket>,
+    addr: Option<&[u8]>,
+    len: usize,
+    nonblocking: bool,
+) -> SysResult<Option<usize>> {
+    if cx.state::<Opened>().0 {
+        return Ok(None);
+    }
+    if addr.is_some_and(is_unspec) {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    match connect_tcp(cx, socket, addr, nonblocking) {
+        // Who needs no cookie sends at once; a listener without a place has none for data either.
+        Err(Fail::Error(Errno::EINPROGRESS)) if socket.opens_fast() => match socket.outlook() {
+            (_, true) => return Err(Errno::EINPROGRESS.into()),
+            (Some(_), _) => return Ok(Some(len.min(PIECE))),
+            _ => {}
+        },
+        other => other?,
+    }
+    cx.state::<Opened>().0 = true;
+    Ok(None)
+}
+
 fn send_one(cx: &mut Cx, fd: Fd, message: &Outgoing, flags: i32) -> SysResult<usize> {
+    let sent = send_message(cx, fd, message, flags);
+    if flags & MSG_FASTOPEN != 0 && !matches!(sent, Err(Fail::Block(_) | Fail::NeedPort)) {
+        cx.state::<Opened>().0 = false;
+    }
+    sent
+}
+
+fn send_message(cx: &mut Cx, fd: Fd, message: &Outgoing, flags: i32) -> SysResult<usize> {
     let (file, socket) = get(cx, fd)?;
     let tcp = socket.family != AF_UNIX && socket.kind == Kind::Stream;
+    let len = message.ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l));
+    let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
+    let addr = match message.name {
+        (0, _) => None,
+        (addr, len) => Some(addr_bytes(cx, addr, len)?),
+    };
     // Flags that a kind of socket does not know are ignored.
-    if flags & MSG_FASTOPEN != 0 && tcp {
-        return Err(match socket.remote() {
-            Some(_) => Errno::EISCONN.into(),
-            None => Fail::gap(Errno::EOPNOTSUPP, "MSG_FASTOPEN"),
-        });
+    if flags & MSG_FASTOPEN != 0
+        && tcp
+        && let Some(taken) = open_fast(cx, &socket, addr.as_deref(), len, nonblocking)?
+    {
+        return Ok(taken);
     }
-    let to = match message.name {
-        (0, _) | (_, 0) => None,
-        (addr, len) => {
-            let to = read_addr(cx, socket.family, addr, len)?;
-            if socket.kind != Kind::Dgram {
+    let ip = matches!(socket.family, AF_INET | AF_INET6);
+    let to = match addr {
+        // Only IP looks at one without any bytes.
+        Some(addr) if !tcp && (ip || !addr.is_empty()) => match Addr::parse(&addr, &socket, Use::Send)? {
+            Addr::None => None,
+            _ if socket.kind != Kind::Dgram => {
                 let connected = socket.remote().is_some();
-                if socket.family == AF_UNIX {
-                    return Err(if connected { Errno::EISCONN } else { Errno::EOPNOTSUPP }.into());
-                }
-                None
-            } else {
+                return Err(if connected { Errno::EISCONN } else { Errno::EOPNOTSUPP }.into());
+            }
+            to => {
                 let found = resolve(cx, &socket, &to)?;
                 if socket.family == AF_UNIX && found.is_none() {
                     return Err(Errno::ECONNREFUSED.into());
                 }
                 Some((to, found))
             }
-        }
+        },
+        _ => None,
     };
     let mut ancillary = control::read(cx, socket.family, message.control.0, message.control.1)?;
     if socket.family != AF_UNIX && !ancillary.rights.is_empty() {
         return Err(Errno::EINVAL.into());
     }
-    let len = message.ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l));
     if len > MOST && socket.kind != Kind::Stream {
         return Err(Errno::EMSGSIZE.into());
     }
@@ -69,7 +114,6 @@ fn send_one(cx: &mut Cx, fd: Fd, message: &Outgoing, flags: i32) -> SysResult<us
         let known = to.is_some() || socket.remote().is_some();
         return if known { Ok(len) } else { Err(Errno::EDESTADDRREQ.into()) };
     }
-    let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
     let mut done = std::mem::take(&mut cx.state::<Sent>().0).min(len);
     if done > 0 {
         ancillary.rights.clear();
@@ -132,7 +176,7 @@ fn outgoing(cx: &mut Cx, header: &Msghdr) -> SysResult<Outgoing> {
     let ranges = io::read_iovec(cx, header.msg_iov, count)?;
     Ok(Outgoing {
         ranges,
-        name: (header.msg_name, header.msg_namelen),
+        name: if header.msg_namelen == 0 { (0, 0) } else { (header.msg_name, header.msg_namelen) },
         control: (header.msg_control, header.msg_controllen),
     })
 }

@@ -4,7 +4,7 @@ use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
 use crate::ipc::install_file;
-use crate::net::addr::Addr;
+use crate::net::addr::{Addr, Use};
 use crate::net::netlink;
 use crate::net::socket::{Kind, Socket, description};
 use crate::task::creds::cap;
@@ -121,12 +121,20 @@ pub fn socketpair(
     Ok(0)
 }
 
-/// Reads an address of the guest.
-pub(super) fn read_addr(cx: &mut Cx, family: i32, addr: u64, len: i32) -> SysResult<Addr> {
+/// Reads the bytes of an address of the guest.
+///
+/// # Errors
+/// EINVAL: no length of an address; EFAULT.
+pub(super) fn addr_bytes(cx: &mut Cx, addr: u64, len: i32) -> SysResult<Vec<u8>> {
     let len = usize::try_from(len).ok().filter(|l| *l <= 128).ok_or(Errno::EINVAL)?;
     let mut bytes = vec![0u8; len];
     cx.copy_in(addr, &mut bytes)?;
-    Addr::parse(&bytes, family)
+    Ok(bytes)
+}
+
+/// Reads an address of the guest.
+fn read_addr(cx: &mut Cx, socket: &Socket, addr: u64, len: i32, used: Use) -> SysResult<Addr> {
+    Addr::parse(&addr_bytes(cx, addr, len)?, socket, used)
 }
 
 /// Writes an address, cut to the room the guest has, and its whole length.
@@ -166,7 +174,7 @@ pub(super) fn resolve(cx: &Cx, socket: &Socket, to: &Addr) -> SysResult<Option<A
 /// bind(2)
 pub fn bind(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResult {
     let (_, socket) = get(cx, sockfd)?;
-    let to = read_addr(cx, socket.family, addr.addr(), addrlen)?;
+    let to = read_addr(cx, &socket, addr.addr(), addrlen, Use::Bind)?;
     if let Addr::Netlink(port, groups) = to {
         return socket.bind_netlink(cx, port, groups).map(|()| 0);
     }
@@ -204,8 +212,7 @@ pub fn bind(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResul
             socket.state.lock().chosen = (!at.ip().is_unspecified(), at.port() != 0);
             Addr::Ip(bound)
         }
-        Addr::None if socket.family == AF_UNIX => return Err(Errno::EINVAL.into()),
-        Addr::None | Addr::Netlink(..) => return Err(Errno::EAFNOSUPPORT.into()),
+        Addr::None | Addr::Netlink(..) => return Err(Errno::EINVAL.into()),
     };
     socket.state.lock().local = local;
     Ok(0)
@@ -217,10 +224,41 @@ pub fn listen(cx: &mut Cx, sockfd: Fd, backlog: i32) -> SysResult {
     socket.listen(cx, backlog).map(|()| 0)
 }
 
+/// Whether the bytes of an address begin with AF_UNSPEC.
+pub(super) fn is_unspec(bytes: &[u8]) -> bool {
+    bytes.get(..2) == Some(&[0, 0])
+}
+
+/// connect(2) of TCP, but for AF_UNSPEC. Without an address: how an attempt under way ends.
+///
+/// # Errors
+/// As [`Socket::connect_to`], which come before those of the address, and those; EINVAL without one.
+pub(super) fn connect_tcp(
+    cx: &mut Cx,
+    socket: &Arc<Socket>,
+    addr: Option<&[u8]>,
+    nonblocking: bool,
+) -> SysResult<()> {
+    if addr.is_some_and(|addr| addr.len() < 2) {
+        return Err(Errno::EINVAL.into());
+    }
+    let (found, to) = if socket.is_idle() {
+        let to = Addr::parse(addr.ok_or(Errno::EINVAL)?, socket, Use::Connect)?;
+        (resolve(cx, socket, &to)?, to)
+    } else {
+        (None, Addr::None)
+    };
+    socket.connect_to(cx, found, to, nonblocking)
+}
+
 /// connect(2)
 pub fn connect(cx: &mut Cx, sockfd: Fd, addr: InSockaddr, addrlen: i32) -> SysResult {
     let (file, socket) = get(cx, sockfd)?;
-    let to = read_addr(cx, socket.family, addr.addr(), addrlen)?;
+    let bytes = addr_bytes(cx, addr.addr(), addrlen)?;
+    if matches!((socket.family, socket.kind), (AF_INET | AF_INET6, Kind::Stream)) && !is_unspec(&bytes) {
+        return connect_tcp(cx, &socket, Some(&bytes), file.nonblocking()).map(|()| 0);
+    }
+    let to = Addr::parse(&bytes, &socket, Use::Connect)?;
     if to == Addr::None {
         match (socket.family, socket.kind) {
             (AF_NETLINK, _) => socket.disconnect_netlink(),
