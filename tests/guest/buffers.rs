@@ -4,7 +4,7 @@ use guest_tests::*;
 use libc::*;
 
 cases![
-    tcp_small_buffers, tcp_room_comes_back, tcp_whole_reads, tcp_closed_peer, unix_stream, unix_messages, unix_longest_message,
+    tcp_small_buffers, tcp_room_comes_back, whole_reads, ends_of_whole_reads, tcp_closed_peer, unix_stream, unix_messages, unix_longest_message,
     udp_drops, least_values
 ];
 
@@ -120,20 +120,87 @@ fn tcp_room_comes_back() {
 }
 
 /// MSG_WAITALL of more than both buffers hold, and a blocking send of as much.
-fn tcp_whole_reads() {
-    let [c, s] = tcp(4096, 4096);
-    let writer = std::thread::spawn(move || {
-        let data = vec![b'y'; 300_000];
-        eq(sys!(SYS_sendto, c, &data[..], data.len(), 0, 0, 0), 300_000);
-    });
-    let mut buf = vec![0u8; 300_000];
-    let mut got = 0;
-    // As Linux may cut it short only by a signal or the end.
-    while got < buf.len() {
-        got += ok(sys!(SYS_recvfrom, s, &mut buf[got..], 300_000 - got, MSG_WAITALL, 0, 0)) as usize;
+fn whole_reads() {
+    for len in [300_000, 3 << 20] {
+        for [c, s] in [tcp(4096, 4096), unix(SOCK_STREAM, 4096)] {
+            let writer = std::thread::spawn(move || {
+                let data: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+                eq(sys!(SYS_sendto, c, &data[..], data.len(), 0, 0, 0), len as i64);
+            });
+            let mut buf = vec![0u8; len];
+            let (first, rest) = buf.split_at_mut(1000);
+            let ranges = [first.as_ptr() as u64, first.len() as u64, rest.as_ptr() as u64, rest.len() as u64];
+            let header = [0u64, 0, ranges.as_ptr() as u64, 2, 0, 0, 0];
+            eq(sys!(SYS_recvmsg, s, &header, MSG_WAITALL), len as i64);
+            check(buf.iter().enumerate().all(|(i, byte)| *byte == (i % 251) as u8), "what was sent");
+            writer.join().unwrap();
+            shut([c, s]);
+        }
     }
-    writer.join().unwrap();
-    shut([c, s]);
+}
+
+fn whole(s: i32, len: usize) -> i64 {
+    sys!(SYS_recvfrom, s, &mut vec![0u8; len][..], len, MSG_WAITALL, 0, 0)
+}
+
+/// What ends MSG_WAITALL before: the end, the time, a signal, rights. What came is what it gives.
+fn ends_of_whole_reads() {
+    for many in [false, true] {
+        let pair = || if many { tcp(4096, 4096) } else { unix(SOCK_STREAM, 4096) };
+        // Less and more than the buffers hold.
+        for len in [3usize, 100_000] {
+            let sends = |c: i32, then: fn(i32)| {
+                std::thread::spawn(move || {
+                    eq(sys!(SYS_sendto, c, &vec![b'x'; len][..], len, 0, 0, 0), len as i64);
+                    then(c);
+                })
+            };
+            let [c, s] = pair();
+            let writer = sends(c, |c| eq(sys!(SYS_shutdown, c, SHUT_WR), 0));
+            eq(whole(s, len + 5), len as i64);
+            eq(whole(s, 5), 0);
+            writer.join().unwrap();
+            shut([c, s]);
+
+            let [c, s] = pair();
+            ok(sys!(SYS_setsockopt, s, SOL_SOCKET, SO_RCVTIMEO, &[2i64, 0], 16));
+            let writer = sends(c, |_| ());
+            eq(whole(s, len + 5), len as i64);
+            writer.join().unwrap();
+            ok(sys!(SYS_setsockopt, s, SOL_SOCKET, SO_RCVTIMEO, &[0i64, 20_000], 16));
+            err(whole(s, 5), EAGAIN);
+            shut([c, s]);
+
+            for flags in [0, SA_RESTART] {
+                let [c, s] = pair();
+                let _on = sig::on(SIGUSR1, flags);
+                let tid = sys!(SYS_gettid);
+                let writer = sends(c, |_| ());
+                let teller = std::thread::spawn(move || {
+                    writer.join().unwrap();
+                    until_unread(s, 0);
+                    until_asleep(tid);
+                    sys!(SYS_tgkill, sys!(SYS_getpid), tid, SIGUSR1);
+                });
+                eq(whole(s, len + 5), len as i64);
+                teller.join().unwrap();
+                shut([c, s]);
+            }
+        }
+    }
+    // Behind rights, whoever reads.
+    for flags in [0, MSG_WAITALL] {
+        let [c, s] = unix(SOCK_STREAM, 4096);
+        eq(sys!(SYS_sendto, c, b"abc", 3, 0, 0, 0), 3);
+        eq(crate::sockets::send_fd(c, c), 1);
+        eq(crate::sockets::send_fd(c, c), 1);
+        eq(sys!(SYS_sendto, c, b"defg", 4, 0, 0, 0), 4);
+        for want in [4, 1, 4] {
+            let len = if want < 4 { 9 } else { 4 };
+            eq(sys!(SYS_recvfrom, s, &mut [0u8; 9], len, flags, 0, 0), want);
+        }
+        shut([c, s]);
+    }
 }
 
 /// The peer has read all and closes: what a sender still sends goes by its buffer, and then it hears of it.

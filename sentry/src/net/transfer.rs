@@ -39,6 +39,11 @@ pub struct Received {
 }
 
 impl Received {
+    /// So many bytes of a stream.
+    pub fn of(count: usize) -> Received {
+        Received { count, whole: count, ..Received::nothing() }
+    }
+
     /// Nothing came.
     pub fn nothing() -> Received {
         Received {
@@ -472,6 +477,14 @@ impl Socket {
         Err(Errno::EPIPE.into())
     }
 
+    /// Whether who wants more of a stream than it got is to go on: not at its end, nor where something was sent out of band or
+    /// by another writer. `full`: it got all it asked for this time.
+    pub fn goes_on(&self, full: bool) -> bool {
+        let state = self.state.lock();
+        let marked = state.urgent.as_ref().is_some_and(|urgent| urgent.at == state.taken);
+        (full || state.inbox.is_empty() && !state.eof) && !marked
+    }
+
     /// Receives. `flags`: MSG_PEEK, MSG_WAITALL.
     ///
     /// # Errors
@@ -550,7 +563,8 @@ impl Socket {
                 }
             }
             let Some(message) = state.inbox.get_mut(index) else { break };
-            if got.count > 0 && (!stream || !message.ancillary.rights.is_empty() || got.count >= buf.len()) {
+            // A read ends behind what carries rights, not before it.
+            if got.count > 0 && (!stream || got.count >= buf.len()) {
                 break;
             }
             // Who asks for the writer is told of one.

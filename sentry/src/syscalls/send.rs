@@ -238,6 +238,10 @@ pub fn sendmmsg(
     })
 }
 
+/// How much of a buffer was filled when the call had to wait for the rest (MSG_WAITALL).
+#[derive(Default)]
+struct Filled(usize);
+
 struct Incoming {
     got: Received,
     socket: Arc<Socket>,
@@ -246,33 +250,64 @@ struct Incoming {
 fn receive_one(cx: &mut Cx, fd: Fd, ranges: &[(u64, usize)], flags: i32) -> SysResult<Incoming> {
     let (file, socket) = get(cx, fd)?;
     let nonblocking = file.nonblocking() || flags & MSG_DONTWAIT != 0;
-    let len = ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l)).min(MOST);
+    let len = ranges.iter().fold(0usize, |sum, (_, l)| sum.saturating_add(*l));
     // UDP does not know the flag.
     let udp = matches!(socket.protocol, IPPROTO_UDP | IPPROTO_UDPLITE)
         && matches!((socket.family, socket.kind), (AF_INET | AF_INET6, Kind::Dgram));
     // TCP discards then what others tell the length of.
     let discards = flags & (MSG_TRUNC | MSG_OOB | MSG_ERRQUEUE) == MSG_TRUNC
         && matches!((socket.family, socket.kind), (AF_INET | AF_INET6, Kind::Stream));
-    cx.room = if discards { len } else { io::room_in(cx, ranges) };
-    io::with_scratch(len, |buffer| {
-        // Families without errors of datagrams do not know the flag.
-        let got = if flags & MSG_ERRQUEUE != 0 && matches!(socket.family, AF_INET | AF_INET6) {
-            socket.receive_error(buffer)?
-        } else if flags & MSG_OOB != 0 && !udp {
-            let count = socket.receive_urgent(buffer, flags)?;
-            Received { count, whole: count, ..Received::nothing() }
-        } else {
-            socket.receive(cx, buffer, nonblocking, flags)?
+    let room = if discards { usize::MAX } else { io::room_in(cx, ranges) };
+    // A stream that is to fill the buffer gives what it has, and waits for more.
+    let apart = MSG_PEEK | MSG_OOB | MSG_ERRQUEUE;
+    let fills = socket.kind == Kind::Stream && !nonblocking && flags & (MSG_WAITALL | apart) == MSG_WAITALL;
+    let mut done = if fills { std::mem::take(&mut cx.state::<Filled>().0) } else { 0 };
+    let flags = if fills { flags & !MSG_WAITALL } else { flags };
+    loop {
+        if done > 0 && socket.has_error() {
+            return Ok(Incoming { got: Received::of(done), socket });
+        }
+        cx.room = room.saturating_sub(done);
+        let size = len.saturating_sub(done).min(MOST);
+        let part = io::with_scratch(size, |buffer| {
+            // Families without errors of datagrams do not know the flag.
+            let got = if flags & MSG_ERRQUEUE != 0 && matches!(socket.family, AF_INET | AF_INET6) {
+                socket.receive_error(buffer)?
+            } else if flags & MSG_OOB != 0 && !udp {
+                Received::of(socket.receive_urgent(buffer, flags)?)
+            } else {
+                socket.receive(cx, buffer, nonblocking, flags)?
+            };
+            let data = buffer.get(..got.count).unwrap_or_default();
+            if !discards && io::scatter(cx, ranges, done, data)? < got.count {
+                // Changed since it was looked at.
+                return Err(Errno::EFAULT.into());
+            }
+            Ok(got)
+        });
+        let mut got = match part {
+            Ok(got) => got,
+            Err(fail) => {
+                let over = match fail {
+                    Fail::Block(_) => crate::signal::deliver::pending(cx.task),
+                    _ => matches!(fail, Fail::Error(_)),
+                };
+                if done > 0 && over {
+                    return Ok(Incoming { got: Received::of(done), socket });
+                }
+                if fills {
+                    cx.state::<Filled>().0 = done;
+                }
+                return Err(fail);
+            }
         };
-        if discards {
-            return Ok(Incoming { got, socket: socket.clone() });
+        done = done.saturating_add(got.count);
+        let apart = got.count == 0 || !got.ancillary.rights.is_empty();
+        if !fills || apart || done >= len || !socket.goes_on(got.count == size) {
+            (got.count, got.whole) = if fills { (done, done) } else { (got.count, got.whole) };
+            return Ok(Incoming { got, socket });
         }
-        if io::scatter(cx, ranges, 0, buffer.get(..got.count).unwrap_or_default())? < got.count {
-            // Changed since it was looked at.
-            return Err(Errno::EFAULT.into());
-        }
-        Ok(Incoming { got, socket: socket.clone() })
-    })
+    }
 }
 
 /// recvfrom(2)
