@@ -10,7 +10,8 @@ cases![
     append_flag_shows, access_mode_three, lowest_free, umask_applies, special_bits, creat_call, tmpfile, tmpfile_linked, tmpfile_needs_write,
     no_permission, create_read_only_dir_mode, sync_flags_show, noatime_shows, direct_is_taken_or_einval, too_many_files, dup_slash_and_dots,
     proc_self_fd_reopen, dev_fd, path_flag_operations, openat2_basic, openat2_errors, openat2_resolve, openat2_cached, openat2_no_xdev,
-    direct_kinds, excl_of_dots, listed_without_search, legacy_open_call, fifo_nonblock, socket_file
+    direct_kinds, excl_of_dots, listed_without_search, legacy_open_call, fifo_nonblock, socket_file,
+    half_of_tmpfile
 ];
 
 fn missing() {
@@ -641,4 +642,23 @@ fn listed_without_search() {
     let names: Vec<_> = std::fs::read_dir(t.path("d").to_str().expect("a name")).expect("list").flatten().collect();
     eq(names.len(), 1);
     ok(sys!(SYS_chmod, t.path("d"), 0o755));
+}
+
+/// The bit of O_TMPFILE that is not O_DIRECTORY means nothing alone, and is refused before the path is read.
+fn half_of_tmpfile() {
+    const ALONE: i32 = 0o20_000_000;
+    let t = Tmp::new();
+    shut([t.file("f", b"content")]);
+    for flags in [ALONE | O_RDWR, ALONE, O_TMPFILE, ALONE | O_CREAT | O_RDWR, O_TMPFILE | O_CREAT | O_RDWR] {
+        err(sys!(SYS_open, t.path("f"), flags, 0o600), EINVAL);
+        err(sys!(SYS_openat, AT_FDCWD, t.path("no"), flags, 0o600), EINVAL);
+        err(sys!(SYS_openat, AT_FDCWD, bad(), flags, 0o600), EINVAL);
+        err(sys!(SYS_openat2, AT_FDCWD, bad(), &[flags as u64, 0, 0], 24), EINVAL);
+        // RESOLVE_CACHED
+        err(sys!(SYS_openat2, AT_FDCWD, bad(), &[flags as u64, 0, 0x20], 24), EINVAL);
+    }
+    err(sys!(SYS_openat, AT_FDCWD, bad(), O_CREAT | O_DIRECTORY, 0o600), EINVAL);
+    // With O_PATH open(2) looks at few bits, and openat2(2) refuses the others.
+    shut([ok(sys!(SYS_openat, AT_FDCWD, t.path("f"), ALONE | O_PATH)) as i32]);
+    err(sys!(SYS_openat2, AT_FDCWD, t.path("f"), &[(ALONE | O_PATH) as u64, 0, 0], 24), EINVAL);
 }

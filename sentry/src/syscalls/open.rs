@@ -9,6 +9,7 @@ use syscall_table::abi::open::*;
 use syscall_table::errno::Errno;
 
 fn open_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32, mode: u32, resolve: u64) -> SysResult {
+    check(flags)?;
     let path = cx.read_path(path.addr())?;
     let task = cx.task;
     let opened = cx.kernel().vfs.open_resolving(task, dirfd, &path, flags, mode, resolve);
@@ -26,6 +27,17 @@ fn open_at(cx: &mut Cx, dirfd: i32, path: Path, flags: i32, mode: u32, resolve: 
     let limit = task.process.limit(RLIMIT_NOFILE);
     let fd = task.files().install(file, flags & O_CLOEXEC != 0, 0, limit)?;
     Ok(u64::from(fd.unsigned_abs()))
+}
+
+/// What Linux refuses before it looks at the path (build_open_flags).
+fn check(flags: i32) -> SysResult<()> {
+    let makes_directory = flags & (O_CREAT | O_DIRECTORY) == O_CREAT | O_DIRECTORY;
+    let nameless = flags & __O_TMPFILE != 0;
+    let half = nameless && (flags & O_DIRECTORY == 0 || flags & O_ACCMODE == O_RDONLY);
+    if flags & O_PATH == 0 && (makes_directory || half) {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(())
 }
 
 /// /proc/123/...: a process that is gone is no gap.
@@ -73,6 +85,7 @@ pub fn openat2(cx: &mut Cx, dirfd: DirFd, path: Path, how: InBuf, size: usize) -
     {
         return Err(Errno::EINVAL.into());
     }
+    check(flags)?;
     // What changes something waits for it (build_open_flags in Linux).
     let changes = creates || flags & O_TRUNC != 0;
     if value.resolve & RESOLVE_CACHED != 0 && changes {
