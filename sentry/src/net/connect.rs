@@ -254,7 +254,7 @@ impl Socket {
         };
         // Before anybody finds it.
         if patience > 0 {
-            self.defer(&other, Duration::from_secs(patience.unsigned_abs().into()));
+            self.defer(&other);
         }
         let made = {
             let (mut listening, mut state) = both(self, client);
@@ -280,7 +280,9 @@ impl Socket {
         };
         let attempt = made.inspect_err(|_| other.stop_waiting())?;
         client.leave(attempt);
-        if patience == 0 {
+        if patience > 0 {
+            self.be_patient(&other, Duration::from_secs(patience.unsigned_abs().into()));
+        } else {
             self.queue.wake(Ready::IN | Ready::RDNORM);
         }
         client.queue.wake(Ready::OUT | Ready::WRNORM);

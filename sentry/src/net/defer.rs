@@ -9,7 +9,8 @@ use std::time::Duration;
 /// What a connection that is not accepted yet waits for.
 pub(super) struct Deferred {
     listener: Weak<Socket>,
-    timer: TimerId,
+    /// None before anybody may find it.
+    timer: Option<TimerId>,
 }
 
 /// The time after which it is accepted without.
@@ -34,19 +35,33 @@ impl Listener for Patience {
 
 impl Socket {
     /// A connection begins to wait, before anybody can find it. No lock may be held.
-    pub(super) fn defer(self: &Arc<Socket>, connection: &Arc<Socket>, patience: Duration) {
+    pub(super) fn defer(self: &Arc<Socket>, connection: &Arc<Socket>) {
+        connection.state.lock().deferred = Some(Deferred { listener: Arc::downgrade(self), timer: None });
+    }
+
+    /// It is among those that wait, and its time begins: not before, as one that fires finds it there. No lock may be held.
+    pub(super) fn be_patient(self: &Arc<Socket>, connection: &Arc<Socket>, patience: Duration) {
         let Some(kernel) = self.kernel() else { return };
-        let (listener, weak) = (Arc::downgrade(self), Arc::downgrade(connection));
-        let patient = Patience { listener: listener.clone(), connection: weak };
+        let patient = Patience { listener: Arc::downgrade(self), connection: Arc::downgrade(connection) };
         let timer = kernel.timers.arm(time::now().saturating_add(patience), Arc::new(patient), 0);
-        connection.state.lock().deferred = Some(Deferred { listener, timer });
+        // Its first bytes may have been faster, or the time short.
+        let waits = match &mut connection.state.lock().deferred {
+            Some(deferred) => {
+                deferred.timer = Some(timer);
+                true
+            }
+            None => false,
+        };
+        if !waits {
+            kernel.timers.disarm(timer);
+        }
     }
 
     /// What a connection waited for is there, and accept(2) finds it; or, not `shows`, it was reset and is gone. No lock may be
     /// held.
     pub(super) fn undefer(self: &Arc<Socket>, deferred: Deferred, shows: bool) {
-        if let Some(kernel) = self.kernel() {
-            kernel.timers.disarm(deferred.timer);
+        if let (Some(kernel), Some(timer)) = (self.kernel(), deferred.timer) {
+            kernel.timers.disarm(timer);
         }
         if let Some(listener) = deferred.listener.upgrade() {
             listener.no_more_deferred(self, shows);
@@ -56,8 +71,8 @@ impl Socket {
     /// Nobody will accept it. No lock may be held.
     pub(super) fn stop_waiting(self: &Arc<Socket>) {
         let deferred = self.state.lock().deferred.take();
-        if let (Some(deferred), Some(kernel)) = (deferred, self.kernel()) {
-            kernel.timers.disarm(deferred.timer);
+        if let (Some(timer), Some(kernel)) = (deferred.and_then(|d| d.timer), self.kernel()) {
+            kernel.timers.disarm(timer);
         }
     }
 
