@@ -42,6 +42,8 @@ bitflags! {
         const MSG = 0x400;
         /// POLLRDHUP
         const RDHUP = 0x2000;
+        /// There is room in a socket: all three of them.
+        const ROOM = 0x304;
         const _ = !0;
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 
 cases![
     levels_and_edges, one_shot, exclusive_rules, exclusive_wakes_one, wakeup_flag, loops, nests, closed_ones, hangup_of_a_half, errors, listener,
-    many_flat, sizes
+    many_flat, sizes, bands
 ];
 
 fn epoll() -> i32 {
@@ -278,4 +278,60 @@ fn sizes() {
     }
     eq(seen.len(), 10);
     shut(pipes.into_iter().flatten().chain([ep]));
+}
+
+/// The bands that each kind names, and that room wakes who waits for one alone.
+fn bands() {
+    const ROOM: i16 = POLLOUT | POLLWRNORM | POLLWRBAND;
+    const ALL: i16 = ROOM | POLLIN | POLLRDNORM | POLLRDBAND;
+    let of = |fd: i64| {
+        let mut p = pollfd { fd: ok(fd) as i32, events: ALL, revents: 0 };
+        sys!(SYS_poll, &mut p, 1, 0);
+        shut([p.fd]);
+        p.revents
+    };
+    let half = |family: i32, kind: i32| {
+        let mut s = [0i32; 2];
+        ok(sys!(SYS_socketpair, family, kind, 0, &mut s));
+        let seen = of(sys!(SYS_dup, s[0]));
+        shut(s);
+        seen
+    };
+    for kind in [SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET] {
+        eq(half(AF_UNIX, kind), ROOM);
+    }
+    eq(of(sys!(SYS_socket, AF_UNIX, SOCK_DGRAM, 0)), ROOM);
+    eq(of(sys!(SYS_socket, AF_INET, SOCK_DGRAM, 0)), ROOM);
+    eq(of(sys!(SYS_socket, AF_NETLINK, SOCK_RAW, 0)), ROOM);
+    eq(of(sys!(SYS_socket, AF_INET, SOCK_STREAM, 0)) & ROOM, POLLOUT | POLLWRNORM);
+    eq(of(sys!(SYS_eventfd2, 3, 0)), POLLIN | POLLOUT);
+    let clock = ok(sys!(SYS_timerfd_create, CLOCK_MONOTONIC, 0));
+    ok(sys!(SYS_timerfd_settime, clock, TFD_TIMER_ABSTIME, &[0u64, 0, 0, 1], 0));
+    let mut p = pollfd { fd: clock as i32, events: POLLIN, revents: 0 };
+    eq(sys!(SYS_poll, &mut p, 1, -1), 1);
+    eq(of(clock), POLLIN);
+    let set = sig::set(&[SIGUSR1]);
+    ok(sys!(SYS_rt_sigprocmask, SIG_BLOCK, &set, 0, 8));
+    ok(sys!(SYS_tgkill, sys!(SYS_getpid), sys!(SYS_gettid), SIGUSR1));
+    eq(of(sys!(SYS_signalfd4, -1, &set, 8, 0)), POLLIN);
+    eq(sys!(SYS_rt_sigtimedwait, &set, 0, 0, 8), i64::from(SIGUSR1));
+    ok(sys!(SYS_rt_sigprocmask, SIG_UNBLOCK, &set, 0, 8));
+
+    let e = epoll();
+    for kind in [SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET] {
+        let mut s = [0i32; 2];
+        ok(sys!(SYS_socketpair, AF_UNIX, kind | SOCK_NONBLOCK, 0, &mut s));
+        let mut event = epoll_event { events: (EPOLLWRBAND | EPOLLET) as u32, u64: 7 };
+        ok(sys!(SYS_epoll_ctl, e, EPOLL_CTL_ADD, s[0], &event));
+        let block = [0u8; 4096];
+        while sys!(SYS_write, s[0], &block, 4096) > 0 {}
+        sys!(SYS_epoll_wait, e, &mut event, 1, 0);
+        eq(sys!(SYS_epoll_wait, e, &mut event, 1, 0), 0);
+        let mut into = [0u8; 4096];
+        while sys!(SYS_read, s[1], &mut into, 4096) > 0 {}
+        eq(sys!(SYS_epoll_wait, e, &mut event, 1, 1000), 1);
+        eq(event.events as i32, EPOLLWRBAND);
+        shut(s);
+    }
+    shut([e]);
 }

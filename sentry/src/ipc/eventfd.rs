@@ -34,7 +34,7 @@ impl Eventfd {
         let mut count = self.count.lock();
         *count = count.saturating_add(1).min(u64::MAX - 1);
         drop(count);
-        self.queue.wake(Ready::IN | Ready::RDNORM);
+        self.queue.wake(Ready::IN);
     }
 }
 
@@ -54,7 +54,7 @@ impl FileOps for Eventfd {
         *count -= taken;
         drop(count);
         out.copy_from_slice(&taken.to_ne_bytes());
-        self.queue.wake(Ready::OUT | Ready::WRNORM);
+        self.queue.wake(Ready::OUT);
         if cx.room < 8 {
             return Err(Errno::EFAULT.into());
         }
@@ -71,7 +71,7 @@ impl FileOps for Eventfd {
             Some(sum) if sum < u64::MAX => {
                 *count = sum;
                 drop(count);
-                self.queue.wake(Ready::IN | Ready::RDNORM);
+                self.queue.wake(Ready::IN);
                 Ok(Written { count: 8, end: 0 })
             }
             _ => {
@@ -96,10 +96,10 @@ impl FileOps for Eventfd {
         let count = *self.count.lock();
         let mut ready = Ready::empty();
         if count > 0 {
-            ready |= Ready::IN | Ready::RDNORM;
+            ready |= Ready::IN;
         }
         if count < u64::MAX - 1 {
-            ready |= Ready::OUT | Ready::WRNORM;
+            ready |= Ready::OUT;
         }
         ready
     }

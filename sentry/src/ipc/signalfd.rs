@@ -93,7 +93,7 @@ impl FileOps for Signalfd {
     fn poll(&self, _file: &File) -> Ready {
         let wanted = self.mask.load(Ordering::SeqCst);
         let pending = self.process.threads().iter().any(|task| mask::pending(task) & wanted != 0);
-        if pending { Ready::IN | Ready::RDNORM } else { Ready::empty() }
+        if pending { Ready::IN } else { Ready::empty() }
     }
 
     fn queue(&self) -> Option<&WaitQueue> {

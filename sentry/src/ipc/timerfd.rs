@@ -106,7 +106,7 @@ impl Listener for Timerfd {
         state.advance();
         self.arm(&mut state);
         drop(state);
-        self.queue.wake(Ready::IN | Ready::RDNORM);
+        self.queue.wake(Ready::IN);
         true
     }
 
@@ -144,7 +144,7 @@ impl FileOps for Timerfd {
     fn poll(&self, _file: &File) -> Ready {
         let mut state = self.state.lock();
         state.advance();
-        if state.ticks > 0 { Ready::IN | Ready::RDNORM } else { Ready::empty() }
+        if state.ticks > 0 { Ready::IN } else { Ready::empty() }
     }
 
     fn queue(&self) -> Option<&WaitQueue> {

@@ -285,7 +285,7 @@ impl Socket {
         } else {
             self.queue.wake(Ready::IN | Ready::RDNORM);
         }
-        client.queue.wake(Ready::OUT | Ready::WRNORM);
+        client.queue.wake(Ready::ROOM);
         Ok(())
     }
 
@@ -419,7 +419,7 @@ impl Socket {
             (state.bytes, state.charged) = (0, 0);
             (before, inbox)
         };
-        self.queue.wake(Ready::OUT | Ready::WRNORM);
+        self.queue.wake(Ready::ROOM);
         // Whose messages were lost hears of it, if it is connected to this one.
         if let Some(before) = before.upgrade().filter(|_| !inbox.is_empty()) {
             let heard = {

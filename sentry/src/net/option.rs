@@ -242,7 +242,7 @@ pub fn set(cx: &mut Cx, socket: &Socket, level: i32, name: i32, addr: u64, len: 
     drop(state);
     match (level, name) {
         // Whoever waits for room may have it now.
-        (SOL_SOCKET, SO_SNDBUF) => socket.wake_peer(Ready::OUT | Ready::WRNORM),
+        (SOL_SOCKET, SO_SNDBUF) => socket.wake_peer(Ready::ROOM),
         // Or for less.
         (SOL_SOCKET, SO_RCVLOWAT) => {
             socket.queue.wake(Ready::IN | Ready::RDNORM);
@@ -278,7 +278,7 @@ fn set_general(socket: &Socket, name: i32, value: i32, bytes: &[u8]) -> Option<S
             let value = value.clamp(least, most).saturating_mul(2);
             socket.state.lock().options.insert((SOL_SOCKET, name), value);
             if name == SO_SNDBUF {
-                socket.wake_peer(Ready::OUT | Ready::WRNORM);
+                socket.wake_peer(Ready::ROOM);
             }
             Ok(())
         }

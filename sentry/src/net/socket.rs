@@ -661,6 +661,9 @@ impl FileOps for Socket {
     }
 
     fn poll(&self, _file: &File) -> Ready {
+        // tcp_poll in Linux names no band.
+        let tcp = self.family != AF_UNIX && self.kind == Kind::Stream;
+        let writable = if tcp { Ready::OUT | Ready::WRNORM } else { Ready::ROOM };
         let (mut ready, peer, connected, buffer) = {
             let state = self.state.lock();
             let mut ready = Ready::empty();
@@ -688,7 +691,7 @@ impl FileOps for Socket {
                 ready |= Ready::HUP;
             }
             if over || fresh || state.shut_write {
-                ready |= Ready::OUT | Ready::WRNORM;
+                ready |= writable;
             }
             let buffer = state.buffer(SO_SNDBUF);
             (ready, state.peer.as_ref().and_then(Weak::upgrade), state.connected, buffer)
@@ -701,7 +704,7 @@ impl FileOps for Socket {
             None => self.kind == Kind::Dgram || connected,
         };
         if room {
-            ready |= Ready::OUT | Ready::WRNORM;
+            ready |= writable;
         }
         ready
     }

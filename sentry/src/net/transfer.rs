@@ -650,8 +650,8 @@ impl Socket {
         drop(state);
         drop(emptied);
         if !peek {
-            self.queue.wake(Ready::OUT | Ready::WRNORM);
-            self.wake_peer(Ready::OUT | Ready::WRNORM);
+            self.queue.wake(Ready::ROOM);
+            self.wake_peer(Ready::ROOM);
         }
         Ok(got)
     }

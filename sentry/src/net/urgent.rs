@@ -142,8 +142,8 @@ impl Socket {
         }
         drop(gone);
         if unix && !peek {
-            self.queue.wake(Ready::OUT | Ready::WRNORM);
-            self.wake_peer(Ready::OUT | Ready::WRNORM);
+            self.queue.wake(Ready::ROOM);
+            self.wake_peer(Ready::ROOM);
         }
         Ok(buf.len().min(1))
     }
