@@ -5,7 +5,7 @@ use libc::*;
 
 cases![
     at_offset, append_goes_to_the_end, hole_reads_as_zero, bad_fd, read_only_fd, bad_pointer, fault_in_the_middle,
-    zero_length, null_device, full_device, closed_pipe, past_file_size_limit, updates_mtime, large
+    zero_length, null_device, full_device, closed_pipe, past_file_size_limit, updates_mtime, large, pieces_counted, pieces_of_a_counter
 ];
 
 fn at_offset() {
@@ -154,4 +154,53 @@ fn large() {
     eq(sys!(SYS_write, fd, &data[..], data.len()), data.len() as i64);
     check(t.read("f") == data, "reads back");
     shut([fd]);
+}
+
+/// Linux takes 32 bits of the count of pieces.
+fn pieces_counted() {
+    let p = pipe_pair();
+    let data = *b"ab";
+    let iov = [iovec { iov_base: data.as_ptr() as *mut _, iov_len: 2 }];
+    eq(sys!(SYS_writev, p[1], &iov, 1u64 << 32), 0);
+    eq(sys!(SYS_writev, p[1], bad(), 1u64 << 32), 0);
+    eq(sys!(SYS_writev, p[1], &iov, (1u64 << 32) + 1), 2);
+    err(sys!(SYS_writev, p[1], &iov, -1), EINVAL);
+    err(sys!(SYS_writev, p[1], &iov, (1u64 << 32) + 1025), EINVAL);
+    eq(sys!(SYS_readv, p[0], &iov, 1u64 << 32), 0);
+    let t = Tmp::new();
+    let f = t.file("f", b"");
+    eq(sys!(SYS_pwritev, f, &iov, (1u64 << 32) + 1, 0, 0), 2);
+    err(sys!(SYS_preadv, f, &iov, -1, 0, 0), EINVAL);
+    // Of no bytes, a directory is like everything.
+    let d = ok(t.open("", O_RDONLY | O_DIRECTORY)) as i32;
+    let none = [iovec { iov_base: data.as_ptr() as *mut _, iov_len: 0 }];
+    eq(sys!(SYS_readv, d, &none, 1), 0);
+    eq(sys!(SYS_readv, d, 0, 0), 0);
+    eq(sys!(SYS_preadv, d, &none, 1, 0, 0), 0);
+    err(sys!(SYS_readv, d, &iov, 1), EISDIR);
+    err(sys!(SYS_read, d, bad(), 0), EISDIR);
+    shut([p[0], p[1], f, d]);
+}
+
+/// Each piece is a number for an event counter.
+fn pieces_of_a_counter() {
+    let e = ok(sys!(SYS_eventfd2, 0, EFD_NONBLOCK)) as i32;
+    let numbers = [3u64, 4, u64::MAX - 1, 1];
+    let at = |i: usize, len: usize| iovec { iov_base: numbers[i..].as_ptr() as *mut _, iov_len: len };
+    let count = || {
+        let mut n = 0u64;
+        sys!(SYS_read, e, &mut n, 8);
+        n
+    };
+    eq(sys!(SYS_writev, e, &[at(0, 8), at(1, 0), at(1, 8)], 3), 16);
+    eq(count(), 7);
+    // What does not fit any more ends it.
+    eq(sys!(SYS_writev, e, &[at(0, 8), at(2, 8), at(3, 8)], 3), 8);
+    eq(count(), 3);
+    eq(sys!(SYS_writev, e, &[at(0, 8), at(1, 4)], 2), 8);
+    eq(count(), 3);
+    err(sys!(SYS_writev, e, &[at(0, 4), at(1, 4)], 2), EINVAL);
+    eq(sys!(SYS_writev, e, &[at(0, 0)], 1), 0);
+    eq(sys!(SYS_writev, e, 0, 0), 0);
+    shut([e]);
 }

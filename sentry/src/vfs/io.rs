@@ -3,6 +3,7 @@
 use crate::args::{Fd, InSlice};
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
+use crate::ipc::eventfd::Eventfd;
 use crate::net::socket::Socket;
 use crate::signal::{deliver, send};
 use crate::sync::{Level, Lock};
@@ -352,13 +353,18 @@ pub fn vector(
     if !(if way == Way::Read { file.readable() } else { file.writable() }) {
         return Err(Errno::EBADF.into());
     }
-    let ranges = read_iovec(cx, iov.addr(), count)?;
+    // Linux has room for 32 bits of it.
+    let ranges = read_iovec(cx, iov.addr(), count & 0xffff_ffff)?;
     if flags != 0 && total(&ranges) > 0 {
         check_flags(&file, flags)?;
         cx.rwf = flags;
     }
     // No bytes are no message, and nobody waits for them (read(2) and write(2) ask the object).
-    let asked = if way == Way::Read { file.ops.hurries() } else { file.downcast::<Socket>().is_some() };
+    let directory = file.ops.inode().is_some_and(|inode| inode.is_dir());
+    let asked = match way {
+        Way::Read => file.ops.hurries() || directory,
+        Way::Write => file.downcast::<Socket>().is_some() || file.downcast::<Eventfd>().is_some(),
+    };
     if total(&ranges) == 0 && asked {
         return check_ranges(&ranges).map(|()| 0);
     }
@@ -391,11 +397,26 @@ fn check_flags(file: &File, flags: i32) -> SysResult<()> {
 #[derive(Default)]
 struct Streamed(usize);
 
+/// Bytes from `at` to the end of the range in which it lies.
+fn rest_of_piece(ranges: Ranges<'_>, at: usize) -> usize {
+    let mut end = 0usize;
+    for (_, len) in ranges {
+        end = end.saturating_add(*len);
+        if end > at {
+            break;
+        }
+    }
+    end.saturating_sub(at).min(PIECE)
+}
+
 /// A write to an object without position, in pieces; it blocks until all is written.
 fn write_stream(cx: &mut Cx, file: &File, ranges: Ranges<'_>, count: usize) -> SysResult {
     let mut done = std::mem::take(&mut cx.state::<Streamed>().0).min(count);
+    // A counter takes each number by itself.
+    let apart = file.downcast::<Eventfd>().is_some();
     loop {
-        let want = count.saturating_sub(done).min(PIECE);
+        let most = if apart { rest_of_piece(ranges, done) } else { PIECE };
+        let want = count.saturating_sub(done).min(most);
         let result = with_scratch(want, |buffer| {
             gather(cx, ranges, done, buffer)?;
             Ok(file.ops.write(cx, file, buffer, 0)?.count)
