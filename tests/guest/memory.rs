@@ -6,7 +6,8 @@ use libc::*;
 cases![
     vm_ranges, vm_partial, vm_errors, vm_permissions, lock_limit, lock_all_limit, lock_edges, barrier, barrier_errors, keys, policy,
     policy_errors, mremap_twice, mremap_twice_private, advice_remove, advice_guard, advice_locked, advice_wipe_on_fork, validate,
-    seal_write_busy, seal_future_write, sealed_read_only_map, seal_exec, read_only_map_stays, shared_anonymous_between, shm_coherent
+    seal_write_busy, seal_future_write, sealed_read_only_map, seal_exec, read_only_map_stays, shared_anonymous_between, shm_coherent,
+    lengths_that_wrap
 ];
 
 fn anon(len: usize, flags: i32) -> usize {
@@ -525,4 +526,23 @@ fn shm_coherent() {
     unmap(p, 4096);
     ok(sys!(SYS_unlink, path));
     shut([fd]);
+}
+
+/// Ranges at the end of all addresses, and of no bytes.
+fn lengths_that_wrap() {
+    let p = anon(8192, MAP_PRIVATE);
+    eq(sys!(SYS_msync, p, -1isize, MS_SYNC), 0);
+    err(sys!(SYS_msync, p, !0xfffusize, MS_SYNC), ENOMEM);
+    err(sys!(SYS_mlock, -1isize, 1), EINVAL);
+    err(sys!(SYS_mlock, -1isize, 4096), EINVAL);
+    err(sys!(SYS_mlock2, -4096isize, 4096, 1), EINVAL);
+    err(sys!(SYS_munlock, -1isize, 4096), EINVAL);
+    eq(sys!(SYS_mprotect, p, 0, 0xa00), 0);
+    eq(sys!(SYS_pkey_mprotect, p, 0, PROT_READ, 5), 0);
+    err(sys!(SYS_mprotect, p + 1, 0, PROT_READ), EINVAL);
+    err(sys!(SYS_mprotect, p, 0, PROT_GROWSDOWN | PROT_GROWSUP), EINVAL);
+    err(sys!(SYS_mprotect, p, -1isize, 0xa00), ENOMEM);
+    err(sys!(SYS_mprotect, p, 4096, 0xa00), EINVAL);
+    err(sys!(SYS_pkey_mprotect, p, 4096, PROT_READ, 5), EINVAL);
+    ok(sys!(SYS_munmap, p, 8192));
 }

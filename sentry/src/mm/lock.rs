@@ -73,15 +73,15 @@ impl Mm {
         // As Linux: a length that wraps around to nothing locks nothing.
         let len = round_up(len.wrapping_add(addr - start)).unwrap_or(0);
         let mut layout = self.layout.lock();
-        let Some(end) = start.checked_add(len) else {
-            let errno = if locked && limit.is_some() { Errno::ENOMEM } else { Errno::EINVAL };
-            return Err(errno.into());
-        };
+        let end = start.saturating_add(len);
         if locked && let Some(limit) = limit {
             let others = layout.locked(0, u64::MAX).saturating_sub(layout.locked(start, end));
             if others.saturating_add(len) > limit {
                 return Err(Errno::ENOMEM.into());
             }
+        }
+        if start.checked_add(len).is_none() {
+            return Err(Errno::EINVAL.into());
         }
         let upto = layout.run_end(start, end);
         if locked {

@@ -3,14 +3,27 @@
 use crate::args::*;
 use crate::cx::Cx;
 use crate::fail::{Fail, SysResult};
+use crate::mm::{PAGE, round_up};
 use syscall_table::abi::*;
 use syscall_table::errno::Errno;
 
 /// mprotect(2)
 pub fn mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt) -> SysResult {
+    pkey_mprotect(cx, addr, len, prot, -1)
+}
+
+/// pkey_mprotect(2): no key is ever allocated, so only -1 is one.
+pub fn pkey_mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt, pkey: i32) -> SysResult {
     let known = PROT_READ | PROT_WRITE | PROT_EXEC | PROT_SEM | PROT_GROWSDOWN | PROT_GROWSUP;
-    let both = prot.has(PROT_GROWSDOWN | PROT_GROWSUP);
-    if prot.unknown(known) != 0 || both || prot.has(PROT_GROWSUP) {
+    if prot.has(PROT_GROWSDOWN | PROT_GROWSUP) || addr.addr() & (PAGE - 1) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    // Of nothing, no more is looked at.
+    if len == 0 {
+        return Ok(0);
+    }
+    round_up(len as u64).and_then(|len| addr.addr().checked_add(len)).ok_or(Errno::ENOMEM)?;
+    if prot.unknown(known) != 0 || prot.has(PROT_GROWSUP) || pkey != -1 {
         return Err(Errno::EINVAL.into());
     }
     let mm = cx.task.mm();
@@ -27,14 +40,6 @@ pub fn mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt) -> SysResul
         mm.fill_locked(port, start, start.saturating_add(len))?;
     }
     done.map(|()| 0)
-}
-
-/// pkey_mprotect(2): no key is ever allocated, so only -1 is one.
-pub fn pkey_mprotect(cx: &mut Cx, addr: Addr, len: usize, prot: MmapProt, pkey: i32) -> SysResult {
-    if pkey != -1 {
-        return Err(Errno::EINVAL.into());
-    }
-    mprotect(cx, addr, len, prot)
 }
 
 /// pkey_alloc(2): what Linux answers on a processor without protection keys.

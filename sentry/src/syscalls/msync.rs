@@ -16,7 +16,8 @@ pub fn msync(cx: &mut Cx, addr: Addr, length: usize, flags: MsyncFlags) -> SysRe
     {
         return Err(Errno::EINVAL.into());
     }
-    let len = round_up(length as u64).ok_or(Errno::ENOMEM)?;
+    // As Linux: a length that wraps around is none.
+    let len = round_up(length as u64).unwrap_or(0);
     let end = start.checked_add(len).ok_or(Errno::ENOMEM)?;
     let mm = cx.task.mm();
     let layout = mm.layout.lock();
