@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 cases![
     lists_all, dots_and_types, small_buffer, many_entries, rewind, seek_to_offset, errors, removed_directory, remove_while_reading,
     getcwd_basic, getcwd_errors, chdir_errors, fchdir_basic, chdir_shared_by_threads, chdir_through_symlink, cwd_renamed, cwd_removed,
-    legacy_getdents, proc_self_fd_lists
+    legacy_getdents, proc_self_fd_lists, no_directory
 ];
 
 fn dents(fd: i32, len: usize) -> Vec<(String, u8, u64, i64)> {
@@ -286,4 +286,20 @@ fn proc_self_fd_lists() {
         ok(sys!(SYS_lseek, d, 0, SEEK_SET));
         check(!names(d).contains("77"), "a closed one is gone");
     });
+}
+
+/// What is no directory is that first, however it was opened.
+fn no_directory() {
+    let t = Tmp::new();
+    shut([t.file("f", b"")]);
+    let p = pipe_pair();
+    let fds = [ok(t.open("f", O_WRONLY)) as i32, ok(t.open("f", O_RDONLY)) as i32, p[0], p[1]];
+    for fd in fds {
+        err(sys!(SYS_getdents64, fd, bad(), 100), ENOTDIR);
+        err(sys!(SYS_getdents, fd, bad(), 100), ENOTDIR);
+    }
+    shut(fds);
+    let place = ok(t.open("", O_PATH | O_DIRECTORY)) as i32;
+    err(sys!(SYS_getdents64, place, bad(), 100), EBADF);
+    shut([place]);
 }

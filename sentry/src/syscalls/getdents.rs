@@ -13,8 +13,9 @@ const MOST: usize = 256 * 1024;
 
 fn list(cx: &mut Cx, fd: Fd, dirp: OutBuf, count: u32, old: bool) -> SysResult {
     let file = cx.task.files().get(fd.raw())?;
+    // A directory can always be read.
     if !file.readable() {
-        return Err(Errno::EBADF.into());
+        return Err(Errno::ENOTDIR.into());
     }
     let room = usize::try_from(count).unwrap_or(usize::MAX).min(MOST);
     let mut out: Vec<u8> = Vec::with_capacity(room.min(32 * 1024));
