@@ -7,7 +7,7 @@ cases![
     sleeps, sleep_errors, clocks, clock_errors, clock_resolution, monotonic_advances, vdso_and_call_agree, cpu_clocks, clock_nanosleep_absolute,
     clock_nanosleep_errors, gettimeofday_agrees, time_call, itimer_real, itimer_interval_and_value, itimer_errors, itimer_virtual, posix_timer,
     posix_timer_overrun, posix_timer_errors, times_call, getrusage_call, settime_denied, sleep_costs_no_cpu, short_sleeps, deleted_timer,
-    new_threads_begin_at_zero
+    new_threads_begin_at_zero, first_of_two_errors
 ];
 
 fn now(c: i32) -> i64 {
@@ -325,4 +325,24 @@ fn new_threads_begin_at_zero() {
             check(after >= 50_000, &format!("{after} us in the end"));
         }
     });
+}
+
+/// Arguments are judged in the order of Linux. Nothing here would set a clock, whoever may.
+fn first_of_two_errors() {
+    err(sys!(SYS_clock_settime, CLOCK_MONOTONIC, bad()), EINVAL);
+    err(sys!(SYS_clock_settime, 99, bad()), EINVAL);
+    err(sys!(SYS_clock_settime, CLOCK_REALTIME, bad()), EFAULT);
+    err(sys!(SYS_clock_settime, CLOCK_REALTIME, &[1i64, 1_000_000_000]), EINVAL);
+    err(sys!(SYS_clock_settime, CLOCK_REALTIME, &[-1i64, 0]), EINVAL);
+    err(sys!(SYS_settimeofday, bad(), 0), EFAULT);
+    err(sys!(SYS_settimeofday, 0, bad()), EFAULT);
+    err(sys!(SYS_settimeofday, &[1i64, -1], bad()), EINVAL);
+    err(sys!(SYS_settimeofday, &[1i64, 1_000_001], bad()), EINVAL);
+    err(sys!(SYS_settimeofday, &[-1i64, 0], bad()), EFAULT);
+    err(sys!(SYS_settimeofday, &[-1i64, 0], 0), EINVAL);
+    err(sys!(SYS_settimeofday, &[1i64, 1_000_000], 0), EINVAL);
+    err(sys!(SYS_timerfd_settime, -1, 99, bad(), 0), EFAULT);
+    err(sys!(SYS_timerfd_settime, -1, 99, &[0i64; 4], 0), EINVAL);
+    err(sys!(SYS_timerfd_settime, -1, 0, &[0i64, 0, 0, 1_000_000_000], 0), EINVAL);
+    err(sys!(SYS_timerfd_settime, -1, 0, &[0i64; 4], 0), EBADF);
 }

@@ -134,15 +134,31 @@ pub fn clock_getres(cx: &mut Cx, clockid: ClockId, res: Out<Timespec>) -> SysRes
 
 /// clock_settime(2): the guest has no right to set clocks.
 pub fn clock_settime(cx: &mut Cx, clockid: ClockId, tp: In<Timespec>) -> SysResult {
-    let _: Timespec = cx.read_value(tp.addr())?;
-    match clockid.bits() {
-        CLOCK_REALTIME => Err(Errno::EPERM.into()),
-        _ => Err(Errno::EINVAL.into()),
+    let id = clockid.bits();
+    // Others that are the machine's cannot be set at all, and nothing is read for them.
+    if id > CLOCK_REALTIME {
+        return Err(Errno::EINVAL.into());
     }
+    let wanted: Timespec = cx.read_value(tp.addr())?;
+    if id != CLOCK_REALTIME {
+        return Err(Errno::EINVAL.into());
+    }
+    time::from_timespec(&wanted)?;
+    Err(Errno::EPERM.into())
 }
 
 /// settimeofday(2): the guest has no right to set clocks.
-pub fn settimeofday(_cx: &mut Cx, _tv: In<Timeval>, _tz: In<Timezone>) -> SysResult {
+pub fn settimeofday(cx: &mut Cx, tv: In<Timeval>, tz: In<Timezone>) -> SysResult {
+    let wanted: Option<Timeval> = if tv.is_null() { None } else { Some(cx.read_value(tv.addr())?) };
+    if wanted.as_ref().is_some_and(|tv| !(0..=1_000_000).contains(&tv.tv_usec)) {
+        return Err(Errno::EINVAL.into());
+    }
+    if !tz.is_null() {
+        let _: Timezone = cx.read_value(tz.addr())?;
+    }
+    if wanted.is_some_and(|tv| tv.tv_sec < 0 || tv.tv_usec == 1_000_000) {
+        return Err(Errno::EINVAL.into());
+    }
     Err(Errno::EPERM.into())
 }
 

@@ -37,10 +37,10 @@ pub fn timerfd_settime(
     new_value: In<Itimerspec>,
     old_value: Out<Itimerspec>,
 ) -> SysResult {
+    let spec: Itimerspec = cx.read_value(new_value.addr())?;
     if flags.unknown(TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let spec: Itimerspec = cx.read_value(new_value.addr())?;
     let value = time::from_timespec(&spec.it_value)?;
     let interval = time::from_timespec(&spec.it_interval)?;
     let file = cx.task.files().get(fd.raw())?;
