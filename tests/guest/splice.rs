@@ -6,7 +6,7 @@ use libc::*;
 cases![
     splice_basic, splice_errors, splice_full_and_empty, splice_ends, splice_broken, splice_waits, splice_between_pipes, splice_packets, splice_socket,
     splice_offsets, splice_device, tee_basic, tee_errors, tee_states, tee_waits, vmsplice_basic, vmsplice_errors, vmsplice_states,
-    sendfile_to_pipe, sendfile_sources
+    sendfile_to_pipe, sendfile_sources, sendfile_judges
 ];
 
 fn splice_basic() {
@@ -345,4 +345,21 @@ fn sendfile_sources() {
     err(sys!(SYS_sendfile, b, s[1], 0, 9), EINVAL);
     eq(stat_fd(b).st_size, 0);
     shut([b, p[0], p[1], s[0], s[1]]);
+}
+
+/// sendfile(2) reads the offset first, and judges one end after the other.
+fn sendfile_judges() {
+    let t = Tmp::new();
+    shut([t.file("f", b"content")]);
+    let (r, w) = (ok(t.open("f", O_RDONLY)) as i32, ok(t.open("f", O_WRONLY)) as i32);
+    let p = pipe_pair();
+    err(sys!(SYS_sendfile, -1, -1, bad(), 1), EFAULT);
+    err(sys!(SYS_sendfile, -1, w, &mut 0i64, 1), EBADF);
+    err(sys!(SYS_sendfile, -1, p[0], &mut 0i64, 1), ESPIPE);
+    err(sys!(SYS_sendfile, -1, p[1], &mut 0i64, 1), EBADF);
+    err(sys!(SYS_sendfile, -1, r, &mut -1i64, 1), EINVAL);
+    err(sys!(SYS_sendfile, -1, r, &mut 0i64, 1), EBADF);
+    err(sys!(SYS_sendfile, r, p[0], &mut 0i64, 1), ESPIPE);
+    err(sys!(SYS_sendfile, r, r, &mut 0i64, 1), EBADF);
+    shut([p[0], p[1], r, w]);
 }

@@ -104,10 +104,19 @@ pub(super) fn put_offset(cx: &mut Cx, at: InOut<i64>, start: Option<u64>, moved:
 }
 
 pub fn sendfile(cx: &mut Cx, out_fd: Fd, in_fd: Fd, at: InOut<i64>, count: usize) -> SysResult {
+    // As Linux: the offset is read first, then one end is judged after the other.
+    let start: Option<i64> = if at.is_null() { None } else { Some(cx.read_value(at.addr())?) };
     let files = cx.task.files();
-    let (from, to) = (files.get(in_fd.raw())?, files.get(out_fd.raw())?);
-    let start = offset(cx, at, &from)?;
-    if !from.readable() || !to.writable() {
+    let from = files.get(in_fd.raw())?;
+    if !from.readable() {
+        return Err(Errno::EBADF.into());
+    }
+    if start.is_some() && !from.ops.seekable() {
+        return Err(Errno::ESPIPE.into());
+    }
+    let start = start.map(u64::try_from).transpose().map_err(|_| Errno::EINVAL)?;
+    let to = files.get(out_fd.raw())?;
+    if !to.writable() {
         return Err(Errno::EBADF.into());
     }
     let pipe = super::splice::pipe_of(&to);
