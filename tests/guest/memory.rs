@@ -5,7 +5,7 @@ use libc::*;
 
 cases![
     vm_ranges, vm_partial, vm_errors, vm_permissions, lock_limit, lock_all_limit, lock_edges, barrier, barrier_errors, keys, policy,
-    policy_errors, mremap_twice, mremap_twice_private, advice_remove, advice_guard, advice_locked, advice_wipe_on_fork, validate,
+    policy_errors, policy_nodes, mremap_twice, mremap_twice_private, advice_remove, advice_guard, advice_locked, advice_wipe_on_fork, validate,
     seal_write_busy, seal_future_write, sealed_read_only_map, seal_exec, read_only_map_stays, shared_anonymous_between, shm_coherent,
     lengths_that_wrap
 ];
@@ -266,6 +266,33 @@ fn policy_errors() {
     err(sys!(SYS_mbind, p + 1, 4096, 2, &[1u64], 64, 0), EINVAL);
     err(sys!(SYS_mbind, p, 4096, 2, &[1u64], 64, 64), EINVAL);
     err(sys!(SYS_get_mempolicy, 0, 0, 0, p, 2), EFAULT);
+}
+
+/// Nodes that do not exist are left out, unless no other is named.
+fn policy_nodes() {
+    if sys!(SYS_get_mempolicy, 0, 0, 0, 0, 0) == -i64::from(ENOSYS) {
+        skip("no memory policies");
+    }
+    // MPOL_PREFERRED, MPOL_BIND, MPOL_INTERLEAVE; the relative form.
+    const RELATIVE: i32 = 1 << 14;
+    for mode in 1..4 {
+        ok(sys!(SYS_set_mempolicy, mode, &[1u64 | 1 << 40], 64));
+        err(sys!(SYS_set_mempolicy, mode, &[1u64 << 40], 64), EINVAL);
+        ok(sys!(SYS_set_mempolicy, mode | RELATIVE, &[1u64 << 40], 64));
+    }
+    let mut far = [0u64; 32];
+    (far[0], far[15]) = (1, 1);
+    ok(sys!(SYS_set_mempolicy, 2, &far, 2048));
+    far[16] = 1;
+    err(sys!(SYS_set_mempolicy, 2, &far, 2048), EINVAL);
+    // MPOL_LOCAL and MPOL_DEFAULT take none.
+    err(sys!(SYS_set_mempolicy, 4, &[1u64 << 40], 64), EINVAL);
+    err(sys!(SYS_set_mempolicy, 0, &[1u64 << 40], 64), EINVAL);
+    ok(sys!(SYS_set_mempolicy, 0, 0, 0));
+    let p = anon(4096, MAP_PRIVATE);
+    ok(sys!(SYS_mbind, p, 4096, 2, &[1u64 | 1 << 40], 64, 0));
+    err(sys!(SYS_mbind, p, 4096, 2, &[1u64 << 40], 64, 0), EINVAL);
+    unmap(p, 4096);
 }
 
 fn mremap_twice() {

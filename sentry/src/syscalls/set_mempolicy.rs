@@ -12,31 +12,43 @@ use syscall_table::errno::Errno;
 /// Bits that a mask may have: a page of them (as Linux).
 const MAX_BITS: u64 = PAGE * 8;
 
-/// Reads a node mask; whether it has node 0. EINVAL when it has another.
-fn nodes(cx: &mut Cx, mask: u64, maxnode: u64) -> SysResult<bool> {
+/// Nodes that Linux has names for.
+const NODES: u64 = 1024;
+
+/// Which nodes a mask has.
+#[derive(Default)]
+struct Nodes {
+    any: bool,
+    /// The one that exists.
+    first: bool,
+}
+
+/// Reads a node mask. EINVAL when it has one that cannot be.
+fn nodes(cx: &mut Cx, mask: u64, maxnode: u64) -> SysResult<Nodes> {
     // The count is one more than the bits.
     let bits = maxnode.wrapping_sub(1);
     if bits == 0 || maxnode == 0 || mask == 0 {
-        return Ok(false);
+        return Ok(Nodes::default());
     }
     if bits > MAX_BITS {
         return Err(Errno::EINVAL.into());
     }
     let mut bytes = vec![0u8; usize::try_from(bits.div_ceil(64).saturating_mul(8)).unwrap_or(0)];
     cx.copy_in(mask, &mut bytes)?;
-    let mut any = false;
+    let mut found = Nodes::default();
     for (at, byte) in (0u64..).zip(&bytes) {
         for bit in 0..8 {
             let node = at.saturating_mul(8).saturating_add(bit);
             if node < bits && byte >> bit & 1 != 0 {
-                if node != 0 {
+                if node >= NODES {
                     return Err(Errno::EINVAL.into());
                 }
-                any = true;
+                found.any = true;
+                found.first |= node == 0;
             }
         }
     }
-    Ok(any)
+    Ok(found)
 }
 
 /// Checks a policy with its nodes; the policy that results.
@@ -52,7 +64,7 @@ fn policy(cx: &mut Cx, mode: i32, mask: u64, maxnode: u64) -> SysResult<i32> {
     if flags & MPOL_F_NUMA_BALANCING != 0 && mode != MPOL_BIND && mode != MPOL_PREFERRED_MANY {
         return Err(Errno::EINVAL.into());
     }
-    let any = nodes(cx, mask, maxnode)?;
+    let Nodes { any, first } = nodes(cx, mask, maxnode)?;
     match mode {
         MPOL_DEFAULT | MPOL_LOCAL if any => Err(Errno::EINVAL.into()),
         MPOL_DEFAULT => Ok(MPOL_DEFAULT),
@@ -63,7 +75,8 @@ fn policy(cx: &mut Cx, mode: i32, mask: u64, maxnode: u64) -> SysResult<i32> {
         // No node preferred: the local one.
         MPOL_PREFERRED if !any => Ok(MPOL_LOCAL),
         MPOL_LOCAL => Ok(MPOL_LOCAL),
-        _ if !any => Err(Errno::EINVAL.into()),
+        // Relative ones are counted round and round among those that exist.
+        _ if !(first || any && flags & MPOL_F_RELATIVE_NODES != 0) => Err(Errno::EINVAL.into()),
         _ => Ok(mode | flags),
     }
 }
